@@ -21,12 +21,10 @@ from pairveil.array_types import FloatArray
 from pairveil.audit.published import (
     Laplace,
     PublishedResult,
-    ReducedLaplace,
     Settings,
     Variant,
     algorithm1,
 )
-from pairveil.audit.published_targets import JointStaircase, Staircase
 from pairveil.errors import DataWarning, PrivacyLeakWarning
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa
@@ -36,6 +34,7 @@ from reproduction.cells import Key
 from reproduction.data import Benchmark, load
 from reproduction.field import greedy_bound
 from reproduction.graphs import greedy_kappa
+from reproduction.mechanisms import JointStaircase, ReducedLaplace, Staircase
 from reproduction.protocol import (
     GraphKind,
     LabelledPairs,

@@ -15,7 +15,7 @@ from scipy.stats import kendalltau
 from sklearn.metrics import adjusted_rand_score
 
 from pairveil.array_types import FloatArray
-from pairveil.audit.canaries.people import person_canary
+from pairveil.audit.canaries import person_canary
 from pairveil.audit.exact_audit import audit_exactly
 from pairveil.audit.published import Settings, algorithm1
 from pairveil.errors import DataWarning, PrivacyLeakWarning

@@ -14,8 +14,8 @@ import numpy as np
 
 from pairveil.array_types import FloatArray
 from pairveil.audit.published import ClassicGaussian, Laplace
-from pairveil.audit.published_targets import JointStaircase
 from reproduction.baselines import Duchi, Warner
+from reproduction.mechanisms import JointStaircase
 from reproduction.verdicts import Finding
 
 

@@ -1,8 +1,10 @@
 """mkdocs hooks: the page of the command line is filled from the command line itself."""
 
+import sys
 from pathlib import Path
 
-from pairveil.cli.reference import reference
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tools.reference import reference
 
 MARK = "<!-- the commands -->"
 GENERATED = "benchmarks.md"  # by `make bench`; a checkout without results has no such page

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from reproduction.baselines import Duchi
+from reproduction.mechanisms import JointStaircase, Staircase
 
 from pairveil.audit.published import (
     ClassicGaussian,
@@ -21,7 +22,6 @@ from pairveil.audit.published import (
     train,
     unit_rows,
 )
-from pairveil.audit.published_targets import JointStaircase, Staircase
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.privacy.compose import epsilon_from_mu
 

@@ -15,8 +15,7 @@ from pairveil.audit.attack import (
     patients,
 )
 from pairveil.audit.canaries import Neighbours
-from pairveil.audit.published import Settings
-from pairveil.audit.published_targets import published_learners, watch_published
+from pairveil.audit.published import Settings, published_learners, watch_published
 from pairveil.errors import InputError
 from pairveil.graph.kappa import kappa
 from pairveil.records.pairset import PairSet

@@ -11,8 +11,7 @@ import pytest
 from pairveil.audit.auditor import audit_scores
 from pairveil.audit.canaries import canary_of
 from pairveil.audit.exact_audit import _Recorder
-from pairveil.audit.plan_targets import FirstOfMany, one_choice, watch_choice
-from pairveil.audit.targets import make_target
+from pairveil.audit.targets import FirstOfMany, make_target, one_choice, watch_choice
 from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import UNIT
 from pairveil.privacy.mechanisms import EXPONENTIAL, Query

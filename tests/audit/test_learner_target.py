@@ -16,11 +16,16 @@ import numpy as np
 import pytest
 
 from pairveil.audit.auditor import Claim, audit_scores
-from pairveil.audit.canaries import canary_of
-from pairveil.audit.learner_target import learner_target, n_others, watch_fit
-from pairveil.audit.targets import KAPPA, audit_target, make_target
+from pairveil.audit.canaries import canary_of, worst_case
+from pairveil.audit.targets import (
+    KAPPA,
+    audit_target,
+    learner_target,
+    make_target,
+    n_others,
+    watch_fit,
+)
 from pairveil.audit.watching import Watcher
-from pairveil.audit.worst_case import worst_case
 from pairveil.engine.plan import Setting, make_plan
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.learner import DPPMetricLearner

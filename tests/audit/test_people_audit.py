@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from learners import StatisticsLearner
 from pairveil.audit import audit_exactly
-from pairveil.audit.canaries.people import PeopleNeighbours, person_canary
+from pairveil.audit.canaries import PeopleNeighbours, person_canary
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import InputError
 from pairveil.learners import classes as scatter

@@ -10,7 +10,7 @@ import pytest
 
 from pairveil.audit.auditor import Claim, audit, audit_scores
 from pairveil.audit.canaries import canary_of, label_flip, relationship_pairs
-from pairveil.audit.plan_targets import (
+from pairveil.audit.targets import (
     CLIP,
     MARGIN,
     one_step_gaussian,

@@ -11,15 +11,14 @@ from itertools import product
 import numpy as np
 import pytest
 from reproduction.baselines import Duchi, Warner
+from reproduction.mechanisms import GengViswanath, JointStaircase, ReducedLaplace, Staircase
 from scipy import integrate, stats
 
 from pairveil.audit.published import (
     ClassicGaussian,
     Laplace,
     Mechanism,
-    ReducedLaplace,
 )
-from pairveil.audit.published_targets import GengViswanath, JointStaircase, Staircase
 from pairveil.errors import InputError
 
 RATE = 1e-6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pairveil.audit.auditor import Claim, Target, audit_scores
-from pairveil.audit.published_targets import (
+from pairveil.audit.published import (
     published_dpp,
     published_dpp_s,
     staircase_iid,

@@ -14,11 +14,11 @@ from reproduction.trainers import (
 )
 
 from pairveil.audit.auditor import Finding
+from pairveil.audit.canaries import worst_case
 from pairveil.audit.trainer_audit import Level, TrainerFinding, audit_trainer, load_trainer
-from pairveil.audit.worst_case import worst_case
 from pairveil.cli.app import main as run_main
 from pairveil.errors import InputError
-from pairveil.report.trainer_audit import render
+from pairveil.report.page import render_audit as render
 
 
 def verdicts(trainer, delta, **options):

@@ -8,11 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pairveil.audit.canaries import Neighbours, canary_of
-from pairveil.audit.learner_target import n_others
-from pairveil.audit.targets import KAPPA
+from pairveil.audit.canaries import Neighbours, canary_of, worst_case
+from pairveil.audit.targets import KAPPA, n_others
 from pairveil.audit.watching import Watcher
-from pairveil.audit.worst_case import worst_case
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Setting, make_plan
 from pairveil.graph.kappa import kappa as kappa_of

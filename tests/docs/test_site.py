@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from pages import PAGES, ROOT, blocks, commands
+from tools.reference import reference
 
 import pairveil
 from pairveil import errors
-from pairveil.cli.reference import reference
 from pairveil.learners import LEARNERS
 
 

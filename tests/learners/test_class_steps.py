@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
-from pairveil.audit.canaries.people import person_canary
+from pairveil.audit.canaries import person_canary
 from pairveil.engine.plan import Setting
 from pairveil.engine.statistics import clipped_sum
 from pairveil.evaluation.scores import pair_auc

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from benchmarks import ranking as bench
 from pairveil import BudgetError, Certificate, InputError, PrivacyLedger, PrivatePreferenceRanker
 from pairveil.audit import audit_exactly
-from pairveil.audit.canaries.choices import ChoiceNeighbours, choice_canary
+from pairveil.audit.canaries import ChoiceNeighbours, choice_canary
 from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, IdentityWarning, PrivateNote
 from pairveil.learners import LEARNERS, learner_class, ranking

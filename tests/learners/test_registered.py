@@ -16,8 +16,7 @@ from sklearn.base import clone
 from learners import chain, people
 from pairveil import BudgetError, InputError, PairSet, PrivacyLedger
 from pairveil.audit import audit_exactly
-from pairveil.audit.learner_target import canary_of_pairs
-from pairveil.audit.targets import KAPPA
+from pairveil.audit.targets import KAPPA, canary_of_pairs
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.estimator import PrivateMetricLearner
 

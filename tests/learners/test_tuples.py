@@ -23,7 +23,7 @@ from pairveil import (
     sample_tuples,
 )
 from pairveil.audit import audit_exactly
-from pairveil.audit.canaries.tuples import canary_of_tuples, tuple_canary
+from pairveil.audit.canaries import canary_of_tuples, tuple_canary
 from pairveil.engine.gradients import SetGradient
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class

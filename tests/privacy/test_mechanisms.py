@@ -20,10 +20,9 @@ OTHER_MEANINGS = {
     "privacy/events.py": "the kind of an event, as certificates write it",
     "privacy/samplers.py": "families of tables of exact noise",
     "audit/auditor.py": "a family of trade-off curves",
-    "audit/learner_target.py": "a family of trade-off curves",
+    "audit/__init__.py": "names of targets",
     "audit/one_fit.py": "a family of trade-off curves",
-    "audit/plan_targets.py": "names of targets, a family of trade-off curves",
-    "audit/targets.py": "names of targets",
+    "audit/targets.py": "names of targets, a family of trade-off curves",
     "privacy/certificate.py": "the example certificate",
     "deep/trainer.py": "the only noise it takes",
 }

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from pairveil.cli.reference import reference
+from tools.reference import reference
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -11,7 +11,7 @@ import pytest
 
 from pairveil import DPPMetricLearner, design_pairs
 from pairveil.audit.auditor import Claim, audit_scores
-from pairveil.audit.plan_targets import released_plan
+from pairveil.audit.targets import released_plan
 from pairveil.errors import InputError
 from pairveil.learners.expected import expected_gain, gain_by_epsilon
 from pairveil.privacy.certificate import Certificate

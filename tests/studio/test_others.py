@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from studio_tools import SCHEMA, shown_on, step, upload
 
 from pairveil import DPPMetricLearner, design_pairs
-from pairveil.audit import plan_targets
+from pairveil.audit import targets
 from pairveil.cli import app
 from pairveil.errors import InputError
 from pairveil.release.metric import ReleasedMetric
@@ -41,7 +41,7 @@ def test_from_a_column_of_classes_to_a_verified_release(
 
     monkeypatch.setattr(commands, "ask", ask)
     monkeypatch.setattr(commands, "EPSILONS", (2.0,))  # each is planned in full
-    monkeypatch.setattr(plan_targets, "RUNS", 100)  # of the attack
+    monkeypatch.setattr(targets, "RUNS", 100)  # of the attack
     monkeypatch.setattr(Fitting, "_run", _fit_here)
     said = upload(client, "people", tables[0])
     assert said["columns"] == ["patient", "age", "dose", "ward", "visit"]

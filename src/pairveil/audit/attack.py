@@ -411,7 +411,7 @@ def attack_all(
     n_targets : int
         Relationships attacked, each in a game of its own.
     others : callable, optional
-        Further learners; `pairveil.audit.published_targets.published_learners` for the paper's.
+        Further learners; `pairveil.audit.published.published_learners` for the paper's.
     """
     data = patients(random_state=random_state)
     return [

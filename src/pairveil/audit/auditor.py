@@ -527,7 +527,6 @@ def audit(
     runs: int = 4000,
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = None,
-    target: str = "mechanism",
 ) -> Finding:
     """Audit any callable ``mechanism(pairset, rng) -> array``.
 
@@ -540,7 +539,7 @@ def audit(
     score : callable, optional
         One number from one output, higher for the second input. Without it a linear score is trained
         on runs that are not counted.
-    runs, confidence, random_state, target
+    runs, confidence, random_state
         As in `audit_scores`; training takes a quarter of `runs` more.
 
     Examples
@@ -567,7 +566,6 @@ def audit(
         runs=runs,
         confidence=confidence,
         random_state=rng,
-        target=target,
         canary=neighbours.name,
         adjacency=neighbours.adjacency,
     )

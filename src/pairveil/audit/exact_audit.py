@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Verdict
-from pairveil.audit.canaries.inputs import Inputs
-from pairveil.audit.learner_target import on_canary
+from pairveil.audit.canaries import Inputs
+from pairveil.audit.targets import on_canary
 from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import GRID, Statistic, clipped_sum
 from pairveil.errors import DataWarning, InputError, PrivateNote

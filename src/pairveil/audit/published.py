@@ -4,23 +4,39 @@ It does not give the epsilon that it claims (docs/theory/guarantee.md). Every me
 claimed to cost and what it does cost: ``epsilon_claimed`` is the budget it was asked to respect,
 ``epsilon_sound(d)`` the smallest epsilon that holds for d-dimensional values whose neighbours lie within
 ``sensitivity`` (in the norm ``norm``). Noise comes from a NumPy generator.
+
+As audit targets and under the paper's own attack everything has its worst case. Scores are exact log
+likelihood ratios: the attacker sees the whole output and knows everything but which of the two inputs was
+used.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
 from pairveil._warn import warn
 from pairveil.array_types import FloatArray
+from pairveil.audit.auditor import Claim, Target
+from pairveil.audit.canaries import Neighbours, beyond_margin, label_flip
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.privacy.compose import epsilon_from_mu
+from pairveil.privacy.events import LaplaceEvent
+from pairveil.privacy.profile import best_guess_of
+from pairveil.records.pairset import PairSet
+
+if TYPE_CHECKING:
+    from pairveil.audit.attack import Attacked, Guess
 
 
 class Mechanism(ABC):
@@ -88,25 +104,6 @@ class Laplace(Mechanism):
 
     def variance(self, d: int, sensitivity: float) -> float:  # noqa: ARG002
         return 2.0 * (sensitivity / self.epsilon) ** 2
-
-
-class ReducedLaplace(Laplace):
-    """Laplace noise whose scale follows the private batch (the paper's Lap-S, Theorem 2).
-
-    The caller passes the sensitivity of *this* batch, so two neighbouring batches use two scales
-    b < b', and the log ratio ``|x| (1/b - 1/b')`` has no bound over x: no finite epsilon holds
-    (docs/theory/guarantee.md).
-
-    Examples
-    --------
-    >>> ReducedLaplace(1.0).epsilon_sound(d=1)
-    inf
-    """
-
-    name = "Lap-S"
-
-    def epsilon_sound(self, d: int) -> float:  # noqa: ARG002
-        return float("inf")
 
 
 class ClassicGaussian(Mechanism):
@@ -473,3 +470,248 @@ def _warn(s: Settings, claimed: float, sound: float) -> None:
         f"{sound:.4g}: {why}. It is here for comparison: use DPPMetricLearner to release a metric.",
         PrivacyLeakWarning,
     )
+
+
+# ---- staircase noise, as published and jointly ------------------------------------------------------
+
+
+def scdf_gamma(epsilon: float) -> float:
+    """Width of the centre step in Soria-Comas and Domingo-Ferrer: 1/eps - 1/(e^eps - 1)."""
+    return float(1.0 / epsilon - 1.0 / np.expm1(epsilon))
+
+
+def staircase(
+    rng: np.random.Generator,
+    epsilon: float,
+    shape: tuple[int, ...],
+    sensitivity: float = 1.0,
+    gamma: float | None = None,
+) -> FloatArray:
+    """Staircase noise as published: one coordinate at a time; ``gamma``: width of the centre step.
+
+    Step k holds ``k - 1 + gamma <= |x| / sensitivity < k + gamma`` (step 0 starts at 0), so that a shift by
+    the sensitivity crosses at most one edge. Independent coordinates under an l1 sensitivity may each cross
+    an edge, and d edges cost d * epsilon (docs/theory/guarantee.md).
+    """
+    q, gamma = np.exp(-epsilon), scdf_gamma(epsilon) if gamma is None else gamma
+    sign = rng.integers(0, 2, shape) * 2 - 1
+    step = rng.geometric(-np.expm1(-epsilon), shape) - 1
+    inner = rng.random(shape) < gamma / (gamma + (1 - gamma) * q)
+    place = rng.random(shape)
+    size = step + np.where(inner, gamma * place, gamma + (1 - gamma) * place)
+    return np.asarray(sensitivity * sign * size, dtype=np.float64)
+
+
+class Shells(NamedTuple):
+    """Inner and outer radius, log weight and cumulative probability of each shell."""
+
+    inner: FloatArray
+    outer: FloatArray
+    log_weight: FloatArray
+    cumulative: FloatArray
+
+
+@lru_cache(maxsize=64)
+def shells_of(epsilon: float, gamma: float, d: int) -> Shells:
+    """Weight shell k by exp(-k eps) times its d-volume (radius 1 ball = 1).
+
+    Weights peak near k = d/epsilon; the table ends where they are below e^-50 of the largest.
+    """
+    last = int(np.ceil((d + 60 + 12 * np.sqrt(d)) / epsilon)) + 2
+    k = np.arange(last + 1, dtype=np.float64)
+    outer = k + gamma
+    inner = np.maximum(k - 1 + gamma, 0.0)
+    log_weight = -epsilon * k + d * np.log(outer) + np.log1p(-((inner / outer) ** d))
+    cumulative = np.cumsum(np.exp(log_weight - logsumexp(log_weight)))
+    return Shells(inner, outer, log_weight, cumulative)
+
+
+def joint_staircase(
+    rng: np.random.Generator, epsilon: float, shape: tuple[int, ...], sensitivity: float = 1.0
+) -> FloatArray:
+    """Staircase noise in the l1 norm of the whole vector, as it must be: epsilon in every dimension.
+
+    The density is constant on shells and falls by exp(-epsilon) from one to the next. Shell k has
+    probability proportional to ``exp(-k eps) [(k+gamma)^d - max(k-1+gamma, 0)^d]``; within it the radius is
+    uniform in d-volume and the direction uniform on the l1 sphere.
+    """
+    d = math.prod(shape)
+    shells = shells_of(epsilon, scdf_gamma(epsilon), d)
+    k = int(np.searchsorted(shells.cumulative[:-1], rng.random(), side="right"))
+    # r^d uniform between inner^d and outer^d, without leaving the range of floats
+    low = (shells.inner[k] / shells.outer[k]) ** d
+    radius = shells.outer[k] * (low + (1 - low) * rng.random()) ** (1 / d)
+    direction = rng.standard_exponential(d)
+    direction /= direction.sum()  # Dirichlet(1, ..., 1)
+    sign = rng.integers(0, 2, d) * 2 - 1
+    noise: FloatArray = (sensitivity * radius * sign * direction).reshape(shape)
+    return noise
+
+
+# ---- what was published, as audit targets -----------------------------------------------------------
+
+
+def staircase_iid(epsilon: float, n_features: int) -> Target:
+    """Staircase noise on each coordinate, against a shift spread evenly over all of them.
+
+    A shift of 1/d crosses an edge of the staircase in each coordinate with some probability, and
+    every crossing is worth epsilon: together up to d times that (docs/theory/guarantee.md).
+    """
+    shift, gamma = np.full(n_features, 1.0 / n_features), scdf_gamma(epsilon)
+
+    def scores(which: int, n: int, rng: np.random.Generator) -> FloatArray:
+        at_input = np.tile(which * shift, (n, 1))
+        seen = at_input + staircase(rng, epsilon, at_input.shape)
+        levels = [np.floor(np.abs(seen - at) + 1 - gamma) for at in (0.0, shift)]
+        return np.asarray(epsilon * (levels[0] - levels[1]).sum(axis=1))
+
+    return Target("staircase-iid", scores, Claim(epsilon), "even shift", "replace", 2_000_000)
+
+
+def staircase_joint(epsilon: float, n_features: int) -> Target:
+    """Staircase noise in the l1 norm of the vector, against the same shift."""
+    shift, gamma = np.full(n_features, 1.0 / n_features), scdf_gamma(epsilon)
+
+    def scores(which: int, n: int, rng: np.random.Generator) -> FloatArray:
+        noise = [joint_staircase(rng, epsilon, shift.shape) for _ in range(n)]
+        seen = np.stack([which * shift + one for one in noise])
+        levels = [np.floor(np.abs(seen - at).sum(axis=1) + 1 - gamma) for at in (0.0, shift)]
+        return np.asarray(epsilon * (levels[0] - levels[1]))
+
+    return Target("staircase-joint", scores, Claim(epsilon), "even shift", "replace", 40_000)
+
+
+def published_dpp(epsilon: float, n_components: int, n_features: int) -> Target:
+    """Algorithm 1 with Theorem 1's noise, one epoch of one batch, against a flipped label.
+
+    The start makes every row's clipped gradient +h or -h in one entry, according to the label, so each
+    of the d' rows spends the whole claim.
+    """
+    h, canary = 0.5, label_flip(n_features, "replace")
+    start = np.zeros((n_components, n_features))
+    start[:, 0] = 1.0
+    # Margin 100 keeps the dissimilar pair inside the margin whatever the noise does to W.
+    settings = Settings(
+        "dpp", epsilon=epsilon, n_components=n_components, margin=100.0, h=h, batch_size=1, epochs=1
+    )
+    scale = 2 * h / epsilon
+
+    def scores(which: int, n: int, rng: np.random.Generator) -> FloatArray:
+        steps = start - _metrics(canary, which, settings, start, n, rng)
+        seen = steps[:, :, 0]  # eta is 1 in the first step: W moves by the noisy gradient
+        ratio = (np.abs(seen + h) - np.abs(seen - h)).sum(axis=1) / scale
+        # Unrounded, the last bits alone refute the claim even at d' = 1: numpy's Laplace noise is
+        # floating-point noise (Mironov 2012). This target is about the algorithm, not about that.
+        return np.asarray(np.round(ratio, 9))
+
+    return Target("published-dpp", scores, Claim(epsilon), canary.name, "replace", 40_000)
+
+
+def published_dpp_s(epsilon: float, n_components: int, n_features: int) -> Target:
+    """Algorithm 1 with Theorem 2's noise: every pair beyond the margin, then one turns similar.
+
+    The largest gradient of the batch goes from 0 to h, and the noise scale doubles with it.
+    """
+    h, n, canary = 0.5, 50, beyond_margin(50, n_features)
+    start = np.zeros((n_components, n_features))
+    start[:, 0] = 1.0
+    settings = Settings(
+        "dpp-s", epsilon=epsilon, n_components=n_components, margin=1.0, h=h, batch_size=n, epochs=1,
+        update="simultaneous",
+    )  # fmt: skip
+    quiet, loud = h / (n * epsilon), 2 * h / (n * epsilon)
+    turned = np.zeros(n_features)
+    turned[0] = h / n
+
+    def scores(which: int, runs: int, rng: np.random.Generator) -> FloatArray:
+        seen = start - _metrics(canary, which, settings, start, runs, rng)
+        first = -np.abs(seen) / quiet - np.log(2 * quiet)
+        second = -np.abs(seen - turned) / loud - np.log(2 * loud)
+        return np.asarray((second - first).sum(axis=(1, 2)))
+
+    return Target("published-dpp-s", scores, Claim(epsilon), canary.name, "replace", 40_000)
+
+
+def _metrics(
+    canary: Neighbours,
+    which: int,
+    settings: Settings,
+    start: FloatArray,
+    runs: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """W after one fit, for many fits on one of the two inputs."""
+    data = canary.second if which else canary.first
+    assert data.labels is not None
+    dx, y = np.asarray(data.differences(), dtype=np.float64), (data.labels < 0).astype(np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)  # the leak is what is being measured
+        return np.stack([train(dx, y, settings, rng, start).W for _ in range(runs)])
+
+
+PUBLISHED_EPSILON = 1.0
+
+
+def published_learners(kappa: int, flips: int) -> Iterator[Attacked]:
+    """DPP and DPP-S as published, with what their claim would allow.
+
+    Parameters
+    ----------
+    kappa : int
+        Of the used pairs.
+    flips : int
+        Most labels that flip together; a claim about fewer pairs does not speak of them.
+    """
+    # A claim of pure epsilon for kappa replaced pairs, whatever the mechanism: randomised response.
+    claimed = best_guess_of([LaplaceEvent(2.0 / PUBLISHED_EPSILON)], kappa=1)
+    for name, variant in (("published-dpp", "dpp"), ("published-dpp-s", "dpp-s")):
+        settings = Settings(variant, epsilon=PUBLISHED_EPSILON, n_components=4, kappa=kappa)  # type: ignore[arg-type]
+        bound = claimed if flips <= kappa else None
+        yield name, PUBLISHED_EPSILON, watch_published(settings), bound
+
+
+class _Watched(Laplace):
+    """Laplace noise that is drawn, or taken from a fit seen before, and the likelihood of it."""
+
+    def __init__(self, epsilon: float, seen: list[FloatArray] | None) -> None:
+        super().__init__(epsilon)
+        self.seen: list[FloatArray] = []
+        self.score = 0.0
+        self._given = None if seen is None else iter(seen)
+
+    def sample(self, rng: np.random.Generator, value: FloatArray, sensitivity: float) -> FloatArray:
+        if self._given is None:
+            noisy = super().sample(rng, value, sensitivity)
+        else:
+            noisy = next(self._given)
+        self.seen.append(noisy)
+        self.score += self.log_density(noisy, value, sensitivity)
+        return noisy
+
+
+def watch_published(settings: Settings) -> Guess:
+    """The attacker who trains under both conjectures, and sees every noisy gradient of the real fit.
+
+    Start and batches do not depend on the contents, so the attacker may know them. Each conjecture is
+    trained along the iterates that were seen; the one under which they are likelier is named.
+    """
+
+    def fit(data: PairSet, seed: int, seen: list[FloatArray] | None) -> _Watched:
+        watched = _Watched(settings.epsilon / settings.epochs, seen)
+        chosen = replace(settings, mechanism=lambda _: watched)
+        assert data.labels is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", PrivacyLeakWarning
+            )  # the leak is what is being measured
+            algorithm1(data.features, data.pairs, data.labels, chosen, random_state=seed)
+        return watched
+
+    def guess(worlds: Neighbours, seed: int) -> int:
+        shown = fit(worlds.first, seed, None)
+        # A pair that no batch holds leaves a tie: then the first is named, which is right once in two.
+        right = int(shown.score >= fit(worlds.second, seed, shown.seen).score)
+        shown = fit(worlds.second, seed, None)
+        return right + int(shown.score > fit(worlds.first, seed, shown.seen).score)
+
+    return guess

@@ -1,30 +1,45 @@
-"""What the command line can audit, by name."""
+"""What can be audited: a learner with its own plan and recipe, and plans on a worst case; every answer seen.
+
+What was published is in `pairveil.audit.published`. Where a plan stands alone, the learner's own engine runs
+it: start and margin are chosen so that the canary's gradient reaches the clip bound under both labels, which
+is as much as any pair can do.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pairveil.errors import InputError
-from pairveil.privacy.units import Adjacency, Unit
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # the names alone are wanted where the command line starts
-    from pairveil.audit.auditor import Finding, Target
-
-_PUBLISHED = "pairveil.audit.published_targets"
-TARGETS: dict[str, str] = {
-    "learner": "pairveil.audit.learner_target:learner_target",
-    "published-dpp": f"{_PUBLISHED}:published_dpp",
-    "published-dpp-s": f"{_PUBLISHED}:published_dpp_s",
-    "laplace": "pairveil.audit.plan_targets:one_step_laplace",
-    "gaussian": "pairveil.audit.plan_targets:one_step_gaussian",
-    "choice": "pairveil.audit.plan_targets:one_choice",
-    "staircase-iid": f"{_PUBLISHED}:staircase_iid",
-    "staircase-joint": f"{_PUBLISHED}:staircase_joint",
-}
-"""Everything that the command line can audit: a name, and where the function is that makes it. It is called
-with as many of `make_target`'s arguments, of kappa and of delta, as it has parameters for."""
+from pairveil.array_types import FloatArray
+from pairveil.audit import TARGETS
+from pairveil.audit.auditor import Claim, Finding, Scores, Target, audit_scores
+from pairveil.audit.canaries import Inputs, Neighbours, canary_of, worst_case
+from pairveil.audit.watching import Watcher
+from pairveil.engine.engine import Engine
+from pairveil.engine.gradients import SetGradient
+from pairveil.engine.losses import ContrastiveLoss
+from pairveil.engine.plan import Plan, Recipe
+from pairveil.engine.statistics import Labels
+from pairveil.engine.statistics import Scores as ChoiceScores
+from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.learners import learner_class
+from pairveil.learners.base import PrivateLearner
+from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
+from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.compose import mu_from_epsilon
+from pairveil.privacy.events import cost_of
+from pairveil.privacy.mechanisms import EXPONENTIAL, LAPLACE, Budget, Query
+from pairveil.privacy.noise import NoiseMaker, SeededNoise
+from pairveil.privacy.profile import epsilon_of
+from pairveil.privacy.units import UNITS, Adjacency, Unit
+from pairveil.records.kinds import KINDS
 
 KAPPA: dict[Unit, int] = {"pair": 1, "relationship": 3, "person": 3}
 """Size of the canary for each unit: a graph with kappa 3 for relationships and for people."""
@@ -106,8 +121,6 @@ def audit_target(
     >>> found.verdict
     'violated'
     """
-    from pairveil.audit.auditor import audit_scores
-
     return audit_scores(
         target.scores,
         target.claim,
@@ -118,3 +131,422 @@ def audit_target(
         canary=target.canary,
         adjacency=target.adjacency,
     )
+
+
+# ---- a learner ------------------------------------------------------------------------------------
+
+OTHERS_PER_NOISE = 100.0
+"""Other pairs in the worst case for each standard deviation of the noise (one sum, all of the budget)."""
+MOST_OTHERS = 5000
+"""More would only take time; with fewer than the noise asks for, a canary is weaker and as valid."""
+
+
+CANARIES: dict[str, str] = {
+    "pairs": "pairveil.audit.targets:canary_of_pairs",
+    "classes": "pairveil.audit.canaries:canary_of_people",
+    "tuples": "pairveil.audit.canaries:canary_of_tuples",
+    "choices": "pairveil.audit.canaries:canary_of_choices",
+    "links": "pairveil.audit.canaries:canary_of_links",
+}
+"""The worst case for each kind of input that a learner `learns_from`: 'module:function', called with the
+learner, kappa and the number of features."""
+
+
+def watch_fit(
+    recipe: Recipe, plan: Plan, canary: Inputs, *, noise: NoiseMaker = SeededNoise
+) -> Callable[[int, int, np.random.Generator], FloatArray]:
+    """Scores of an attacker who sees every answer of a whole fit.
+
+    Parameters
+    ----------
+    plan : Plan
+        What the learner runs; its ``n_records`` must be the canary's.
+    canary : Neighbours, or inputs of other records
+    noise : callable
+        Makes the source of randomness from a generator; a broken one is a broken learner.
+    """
+    watcher = Watcher(canary)
+    worlds = canary.first, canary.second
+
+    def score(which: int, rng: np.random.Generator) -> float:
+        watcher.reset()
+        recipe.run(plan, Engine(worlds[which], noise(rng), on_answer=watcher))
+        return watcher.score
+
+    return lambda which, n, rng: np.array([score(which, rng) for _ in range(n)])
+
+
+def learner_target(
+    epsilon: float,
+    delta: float,
+    unit: Unit,
+    kappa: int,
+    adjacency: Adjacency,
+    n_features: int,
+    learner: str = "contrastive",
+    records: str | None = None,
+) -> Target:
+    """The default plan of a registered learner on a worst case.
+
+    Where all its answers are full-batch Gaussian sums, the fit as a whole is a Gaussian mechanism and one
+    point of its trade-off curve fixes the rest.
+
+    Examples
+    --------
+    >>> target = learner_target(1.0, 1e-5, "pair", 1, "zero-out", n_features=2)
+    >>> target.claim.assume, target.canary
+    ('gaussian', 'label-flip')
+    """
+    made = learner_class(learner)(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency)
+    return target_of(made, kappa=kappa, n_features=n_features, records=records)
+
+
+def audit(
+    learner: PrivateLearner | str = "contrastive",
+    *,
+    kappa: int = 1,
+    n_features: int = 2,
+    runs: int = 8000,
+    confidence: float = 0.95,
+    random_state: int | None = None,
+    canary: Inputs | None = None,
+    records: str | None = None,
+) -> Finding:
+    """Fit a learner many times on a worst case, and bound its epsilon from outside.
+
+    Parameters
+    ----------
+    learner : PrivateLearner, or its name in `pairveil.learners.LEARNERS`
+        Its parameters are the claim. It is not changed, and no ledger is charged.
+    kappa : int
+        Size of the canary: pairs that change together. At least 2 only where the unit allows it. Where
+        records are people the unit says how many change: one, or two.
+    n_features : int
+    runs : int
+        Fits in all, half of them on each input.
+    confidence : float
+        Of the lower bound.
+    random_state : int, optional
+    canary : Neighbours, or inputs of other records, optional
+        Two inputs of your own, for the learner's adjacency; they differ in one unit.
+    records : str, optional
+        Of what the learner `learns_from` the worst case is made; the first of it by default.
+
+    Returns
+    -------
+    Finding
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner
+    >>> found = audit(DPPMetricLearner(unit="pair", n_steps=2), runs=200, random_state=0)
+    >>> found.verdict
+    'consistent'
+    """
+    target = target_of(learner, kappa=kappa, n_features=n_features, canary=canary, records=records)
+    return audit_target(target, runs=runs, confidence=confidence, random_state=random_state)
+
+
+def target_of(
+    learner: PrivateLearner | str,
+    *,
+    kappa: int = 1,
+    n_features: int = 2,
+    canary: Inputs | None = None,
+    records: str | None = None,
+) -> Target:
+    """A learner on a canary as an audit target; parameters as for `audit`."""
+    audited, canary = on_canary(learner, kappa, n_features, 0, canary, records)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
+        warnings.simplefilter("ignore", PrivateNote)
+        prepared = audited.prepare(canary.second)
+    certificate = prepared.certificate
+    if certificate is None:
+        raise InputError("an audit needs a private learner: epsilon is infinite")
+    full = all(query.n_batches == 1 and not query.is_sampled for query in prepared.plan.queries)
+    is_gaussian = full and certificate.mu(certificate.unit) is not None
+    claim = Claim(
+        certificate.epsilon, certificate.delta, assume="gaussian" if is_gaussian else "nothing"
+    )
+    scores = watch_fit(prepared.recipe, prepared.plan, canary)
+    return Target("learner", scores, claim, canary.name, canary.adjacency, 8000)
+
+
+def on_canary(
+    learner: PrivateLearner | str,
+    kappa: int,
+    n_features: int,
+    random_state: int,
+    canary: Inputs | None,
+    records: str | None = None,
+) -> tuple[PrivateLearner, Inputs]:
+    """A copy of a learner that may be run on a canary, and the canary: the given one or the worst case."""
+    if isinstance(learner, str):
+        learner = learner_class(learner)()
+    if canary is None:
+        kind = learner.learns_from[0] if records is None else records
+        if kind not in learner.learns_from:
+            raise InputError(
+                f"{type(learner).__name__} learns from {' or '.join(learner.learns_from)}, not from {kind}"
+            )
+        if kind not in CANARIES:
+            raise InputError(
+                f"no worst case is known for a learner of {kind}: give two neighbouring inputs as canary"
+            )
+        module, _, function = CANARIES[kind].partition(":")
+        canary = getattr(import_module(module), function)(learner, kappa, n_features)
+    if canary.adjacency != learner.adjacency:
+        raise InputError("the canary was made for the other adjacency")
+    own = learner.get_params(deep=False)
+    ours = {"select": "all", "accountant": None, "preprocessor": None, "random_state": random_state}
+    own |= {name: value for name, value in ours.items() if name in own}
+    return type(learner)(**own), canary
+
+
+def canary_of_pairs(learner: PrivateLearner, kappa: int, n_features: int) -> Neighbours:
+    """The worst case among as many other pairs as the learner's noise leaves audible."""
+    budget = Budget(learner.epsilon, learner.delta, kappa, learner.adjacency)
+    return worst_case(
+        learner.unit,
+        kappa,
+        n_features,
+        learner.adjacency,
+        n_others(budget),
+        data_norm=learner.data_norm,
+    )
+
+
+def n_others(budget: Budget) -> int:
+    """How many other pairs make themselves heard through a budget's noise.
+
+    Examples
+    --------
+    >>> n_others(Budget(1.0, 1e-5, 1, "zero-out")), n_others(Budget(1.0, 1e-5, 3, "replace"))
+    (373, 2238)
+    """
+    wanted = OTHERS_PER_NOISE * budget.sensitivity / mu_from_epsilon(budget.epsilon, budget.delta)
+    return min(MOST_OTHERS, round(wanted))
+
+
+# ---- plans ----------------------------------------------------------------------------------------
+
+CLIP = 0.5
+MARGIN = 2.0
+MOST_ANSWERS = 200_000
+"""Answers of all runs on a released plan together: half a minute at most."""
+RUNS = 2000
+
+
+def one_step_laplace(
+    epsilon: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
+) -> Target:
+    """One full-batch Laplace sum, calibrated for the claim.
+
+    Examples
+    --------
+    >>> from pairveil.audit.auditor import audit_scores
+    >>> target = one_step_laplace(1.0, "pair", 1, "zero-out", n_features=2)
+    >>> audit_scores(target.scores, target.claim, runs=2000, random_state=0).verdict
+    'consistent'
+    """
+    scale = calibrate_laplace(epsilon, kappa=kappa, adjacency=adjacency)
+    query = Query("gradients", (1, n_features), scale, mechanism=LAPLACE)
+    canary = canary_of(unit, kappa, n_features, adjacency)
+    return Target("laplace", watch(query, canary), Claim(epsilon), canary.name, adjacency, 60_000)
+
+
+def one_step_gaussian(
+    epsilon: float, delta: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
+) -> Target:
+    """One full-batch Gaussian sum, calibrated for the claim."""
+    multiplier = calibrate_gaussian(epsilon, delta, kappa=kappa, adjacency=adjacency)
+    query = Query("gradients", (1, n_features), multiplier)
+    canary = canary_of(unit, kappa, n_features, adjacency)
+    claim = Claim(epsilon, delta, assume="gaussian")
+    return Target("gaussian", watch(query, canary), claim, canary.name, adjacency, 60_000)
+
+
+@dataclass(frozen=True)
+class FirstOfMany(ChoiceScores):
+    """A similar pair votes for the first candidate, a dissimilar one against it; null pairs do not vote.
+
+    The more others there are, the rarer the first one is chosen and the closer the ratio of its
+    probabilities comes to e^eta.
+    """
+
+    n_candidates: int = 8
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One entry a candidate."""
+        return (self.n_candidates,)
+
+    def contributions(self, contents: Any, labels: Labels) -> tuple[FloatArray, NDArray[np.int8]]:
+        """1 for the first candidate, 0 for all others."""
+        values = np.zeros((len(labels), self.n_candidates))
+        values[:, 0] = np.abs(contents).sum(axis=1) > 0
+        return values, np.where(labels > 0, 1, -1).astype(np.int8)
+
+
+def one_choice(
+    epsilon: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
+) -> Target:
+    """One choice among eight candidates, calibrated for the claim at delta = 0.
+
+    Examples
+    --------
+    >>> from pairveil.audit.auditor import audit_scores
+    >>> target = one_choice(1.0, "pair", 1, "zero-out", n_features=2)
+    >>> audit_scores(target.scores, target.claim, runs=2000, random_state=0).verdict
+    'consistent'
+    """
+    eta = calibrate_choice(epsilon, 0.0, kappa=kappa, adjacency=adjacency)
+    canary = canary_of(unit, kappa, n_features, adjacency)
+    scores = watch_choice(1 / eta, canary)
+    return Target("choice", scores, Claim(epsilon), canary.name, adjacency, 60_000)
+
+
+def watch_choice(
+    noise_multiplier: float,
+    canary: Neighbours,
+    *,
+    noise: NoiseMaker = SeededNoise,
+    scores: ChoiceScores | None = None,
+) -> Scores:
+    """Scores of an attacker who sees which candidate was chosen.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        1 / eta.
+    noise : callable
+        As for `watch`.
+    scores : scores of candidates, optional
+        `FirstOfMany` if left out.
+    """
+    by = FirstOfMany() if scores is None else scores
+    query = Query("choice", by.shape, noise_multiplier, mechanism=EXPONENTIAL)
+    ratios = []  # of each candidate, once for all runs
+    for index in range(query.n_entries):
+        watcher = Watcher(canary)
+        watcher(query, by, np.array([float(index)]))
+        ratios.append(round(watcher.score, 9))
+
+    def run(which: int, n: int, rng: np.random.Generator) -> FloatArray:
+        engine = Engine(canary.second if which else canary.first, noise(rng))
+        many = replace(query, steps=n)
+        return np.array([ratios[engine.choose(many, by)] for _ in range(n)])
+
+    return run
+
+
+def plan_claim(
+    query: Query, epsilon: float, delta: float, kappa: int, adjacency: Adjacency
+) -> Claim:
+    """The claim of a plan with the family of its trade-off curves: the same plan at another noise.
+
+    Examples
+    --------
+    >>> query = Query("gradients", (1, 2), noise_multiplier=20.0, steps=200, sample_rate=0.05)
+    >>> claim = plan_claim(query, 1.83, 1e-5, kappa=13, adjacency="zero-out")
+    >>> round(claim.curve(20.0, 1e-5), 2)
+    1.83
+    """
+
+    def curve(noise: float, at: float) -> float:
+        event = replace(query, noise_multiplier=noise).event()
+        return epsilon_of([event], kappa=kappa, adjacency=adjacency, delta=at)
+
+    return Claim(epsilon, delta, assume="family", curve=curve, noise=query.noise_multiplier)
+
+
+def released_plan(certificate: Certificate) -> Target:
+    """The plan of a release on a made-up worst case, every answer visible; only the certificate is read.
+
+    What a protected unit moves follows from the stated costs: a contribution of one clip bound against null,
+    or against its opposite where two clip bounds are charged (replaced contents; a person inside a group).
+
+    ``certificate``: its numbers must hold, and the unit must cost the same in all queries: pairs, people
+    or groups.
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner, design_pairs
+    >>> from pairveil.audit.auditor import audit_scores
+    >>> pairs = design_pairs(200, random_state=0)
+    >>> learner = DPPMetricLearner(preprocessor=np.zeros((200, 3)), n_steps=5)
+    >>> target = released_plan(learner.certify(pairs, np.ones(len(pairs))))
+    >>> target.claim.assume, audit_scores(target.scores, target.claim, runs=200, random_state=0).verdict
+    ('gaussian', 'consistent')
+    """
+    if not certificate.verify():
+        raise InputError("the certificate does not hold: there is no claim to audit")
+    try:
+        queries = [Query.from_dict(one) for one in certificate.plan.get("releases", ())]
+    except TypeError:
+        raise InputError("the plan does not describe its queries") from None
+    events = list(certificate.events)
+    if "score" in certificate.plan:  # nobody is in what was scored too
+        queries, events = queries[:-1], list(events[0]["parts"][0])
+    adjacency, group = certificate.adjacency, certificate.group_of()
+    costs = set(group) if isinstance(group, tuple) else {cost_of(group)}
+    moved = {cost.moved(adjacency) for cost in costs}
+    plain = len(costs) == 1 and moved <= {1.0, 2.0} and certificate.unit in UNITS
+    if not plain or [query.event().to_dict() for query in queries] != events:
+        raise InputError(
+            "this release is not made of plain sums over pairs, people or groups: "
+            "`pairveil audit --learner NAME` audits its learner"
+        )
+    n_answers = sum(query.steps for query in queries)
+    runs = min(RUNS, MOST_ANSWERS // max(n_answers, 1))
+    if runs < 100:
+        raise InputError(f"the plan has {n_answers:,} answers: too many to run it often enough")
+    n_changed = costs.pop().records
+    unit: Unit = "person" if n_changed > 1 and certificate.unit == "pair" else certificate.unit
+    canary = canary_of(unit, n_changed, 1, "replace" if moved == {2.0} else "zero-out")
+    queries = [replace(query, records="pairs") for query in queries]  # stand in for any record
+    claim = Claim(certificate.epsilon, certificate.delta)
+    if certificate.mu() is not None:
+        claim = replace(claim, assume="gaussian")
+    elif len(queries) == 1 and queries[0].is_sampled and KINDS[certificate.records].pairwise:
+        claim = plan_claim(
+            queries[0], certificate.epsilon, certificate.delta, certificate.kappa, adjacency
+        )
+    return Target("plan", watch(queries, canary), claim, canary.name, adjacency, runs)
+
+
+def watch(
+    asked: Query | Sequence[Query], canary: Neighbours, *, noise: NoiseMaker = SeededNoise
+) -> Scores:
+    """Scores of an attacker who sees each of the plan's noisy sums.
+
+    Parameters
+    ----------
+    asked : Query, or several
+        What the engine runs, one after the other.
+    noise : callable
+        Makes the source of randomness from a generator; a broken one is a broken learner.
+    """
+    queries = [asked] if isinstance(asked, Query) else asked
+    start = np.zeros((1, canary.first.n_features))
+    start[0, 0] = 0.5  # D = 1 for the canary's difference of 2: half of the margin
+    gradient = SetGradient(start, ContrastiveLoss(MARGIN), CLIP)
+    watcher = Watcher(canary)
+
+    def score(which: int, rng: np.random.Generator) -> float:
+        watcher.reset()
+        engine = Engine(canary.second if which else canary.first, noise(rng), on_answer=watcher)
+        for query in queries:
+            if query.is_choice:
+                by = FirstOfMany(n_candidates=min(query.n_entries, 8))
+                for _ in range(query.steps):
+                    engine.choose(query, by)
+            else:
+                # Small, and divided by the plan's own noise: to stay near the start.
+                step = 0.01 / (CLIP * (1 + query.noise_multiplier) * np.sqrt(query.steps))
+                engine.descend(query, gradient, step, query.steps)
+        # Rounded: ties of the ideal mechanism must not be broken by the last bits.
+        return round(watcher.score, 9)
+
+    return lambda which, n, rng: np.array([score(which, rng) for _ in range(n)])

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pairveil._lazy import load_named
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Finding, Verdict, audit, judged
-from pairveil.audit.worst_case import worst_case
+from pairveil.audit.canaries import worst_case
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.records.pairset import PairSet
@@ -172,10 +172,14 @@ class TrainerFinding:
     levels: tuple[Level, ...]
 
     @property
+    def violated(self) -> list[str]:
+        """The levels at which the claim is violated."""
+        return [level.unit for level in self.levels if level.finding.verdict == "violated"]
+
+    @property
     def verdict(self) -> Verdict:
         """'violated' if the claim is, at any level."""
-        broken = any(level.finding.verdict == "violated" for level in self.levels)
-        return "violated" if broken else "consistent"
+        return "violated" if self.violated else "consistent"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -184,21 +188,18 @@ class TrainerFinding:
             "claimed_epsilon": self.claimed_epsilon,
             "delta": self.delta,
             "verdict": self.verdict,
-            "violated": [
-                level.unit for level in self.levels if level.finding.verdict == "violated"
-            ],
+            "violated": self.violated,
             "levels": [level.to_dict() for level in self.levels],
         }
 
     def summary(self) -> str:
         """What it means, in a sentence."""
-        broken = [level.unit for level in self.levels if level.finding.verdict == "violated"]
-        if not broken:
+        if not self.violated:
             return "The audit is consistent with the claim at every level; it does not prove it."
-        if "pair" not in broken:
+        if "pair" not in self.violated:
             return (
-                f"The claim does not hold for one {' or one '.join(broken)}: the trainer counts pairs, and "
-                "pairs that share a secret change together."
+                f"The claim does not hold for one {' or one '.join(self.violated)}: the trainer counts "
+                "pairs, and pairs that share a secret change together."
             )
         return "The claim does not even hold for one pair."
 

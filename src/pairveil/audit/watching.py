@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.stats import binom
 
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import mixture_loss
-from pairveil.audit.canaries.inputs import Inputs
+from pairveil.audit.canaries import Inputs
 from pairveil.engine.statistics import GRID, Scores, Statistic, clipped_sum
 from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.mechanisms import Query
@@ -79,7 +80,6 @@ class Watcher:
         self._second = _without_nulls(neighbours.second, self._changed)
         rest = np.setdiff1d(np.arange(neighbours.first.n_records), self._changed)
         self._others = _without_nulls(neighbours.second, rest)
-        self._batches: dict[tuple[int, float], tuple[FloatArray, FloatArray]] = {}
 
     def reset(self) -> None:
         """Forget the last fit."""
@@ -133,16 +133,15 @@ class Watcher:
         along = [float((part * apart).sum()) / length for part in (seen, first, second)]
         if rate == 1.0:
             return ((along[0] - along[1]) ** 2 - (along[0] - along[2]) ** 2) / (2.0 * sigma**2)
-        counts, weights = self._binomial(rate)
+        counts, weights = _binomial(self._kappa, rate)
         each = along[1] / self._kappa, along[2] / self._kappa
         return mixture_loss(along[0], counts, weights, *each, sigma)
 
-    def _binomial(self, rate: float) -> tuple[FloatArray, FloatArray]:
-        key = (self._kappa, rate)
-        if key not in self._batches:
-            counts = np.arange(self._kappa + 1, dtype=np.float64)
-            self._batches[key] = counts, np.maximum(binom.pmf(counts, self._kappa, rate), 1e-300)
-        return self._batches[key]
+
+@cache
+def _binomial(kappa: int, rate: float) -> tuple[FloatArray, FloatArray]:
+    counts = np.arange(kappa + 1, dtype=np.float64)
+    return counts, np.maximum(binom.pmf(counts, kappa, rate), 1e-300)
 
 
 def _choice(query: Query, chosen: int, first: FloatArray, second: FloatArray) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pairveil.audit.targets import TARGETS
+from pairveil.audit import TARGETS
 from pairveil.errors import InputError
 from pairveil.jobs.job import CHECK, Job, Telling, option
 from pairveil.jobs.options import LEARNER_HELP, check_learner
@@ -37,7 +37,7 @@ class AttackJob(Job):
     def work(self, tell: Telling) -> None:
         """Attack every learner."""
         from pairveil.audit.attack import attack_all
-        from pairveil.audit.published_targets import published_learners
+        from pairveil.audit.published import published_learners
 
         with tell.waiting(f"attacking {self.targets} relationships four ways"):
             rows = attack_all(self.targets, self.seed, published_learners)
@@ -244,9 +244,9 @@ class AuditJob(Job):
                     name=name,
                 )
             if draft is not None:
-                from pairveil.report.trainer_audit import render
+                from pairveil.report.page import render_audit
 
-                draft.write_text(render(found, ["pairveil", *sys.argv[1:]]), encoding="utf-8")
+                draft.write_text(render_audit(found, ["pairveil", *sys.argv[1:]]), encoding="utf-8")
         rows = [
             [level.unit, level.kappa, f"{level.least:.2f}", level.finding.verdict]
             for level in found.levels

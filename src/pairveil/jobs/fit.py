@@ -44,7 +44,6 @@ from pairveil.jobs.reading import (
 from pairveil.jobs.spending import (
     Spending,
     about,
-    judge,
     learn,
     promised,
     tell_epsilons,
@@ -367,7 +366,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             prepared = about(prepared, *by, *([prepared.about] if self.score else []))
             model.certify(prepared, checkpoint=self.checkpoint)
         if self.audit:
-            from pairveil.audit.plan_targets import released_plan
+            from pairveil.audit.targets import released_plan
 
             released_plan(promised(prepared))  # refuses what cannot be attacked, before it is spent
         return prepared
@@ -446,17 +445,10 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             else:
                 fitted = learn(model, prepared, tell, charge.held)
             certificate = _save(fitted, training, charge.draft, digest)
-            page: dict[str, Any] = {
-                "name": self.out.resolve().name,
-                "id": self.id,
-                "classes": self.tested,
-            }
             try:
-                if self.report and self.audit:
-                    with tell.waiting("attacking the plan"):
-                        write_page(charge.draft.folder, self, **page)
-                elif self.report:
-                    write_page(charge.draft.folder, self, **page)
+                if self.report:
+                    name, folder = self.out.resolve().name, charge.draft.folder
+                    write_page(folder, self, None, tell, name=name, id=self.id, classes=self.tested)
             finally:  # what was paid for is kept where its report fails; the same command makes that up
                 commit(charge.draft, self.overwrite)
             more = _left_out(training) | _scored(fitted, tell)
@@ -466,13 +458,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
         self, certificate: Any, model: Any, ledger: Any, tell: Telling, more: Mapping[str, Any]
     ) -> None:
         """What was released, and in the last line what it promises."""
-        judged = judge(certificate, ledger)
-        shown = {
-            "certificate": certificate.to_dict(),
-            "out": str(self.out),
-            "verdict": asdict(judged),
-            **more,
-        }
+        shown = dict(more)
         if self.report:
             shown["report"] = str(self.out / "report.html")
             tell.say(f"Report: {shown['report']}")
@@ -480,8 +466,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             best = shown["best"] = found(model)
             won = ", ".join(f"{name} {value}" for name, value in best["options"].items())
             tell.say(f"Best: {won}; noisy pair AUC {best['score']:.3f} on the pairs held out.")
-        tell_released(tell, self.out, judged)
-        tell.result(shown)
+        tell.result(tell_released(tell, self.out, certificate, ledger) | shown)
 
 
 def _left_out(training: Training) -> dict[str, Any]:

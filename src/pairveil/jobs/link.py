@@ -15,7 +15,6 @@ from pairveil.jobs.options import CoverOptions, PageOptions, PairOptions, select
 from pairveil.jobs.spending import (
     Spending,
     about,
-    judge,
     learn,
     promised,
     tell_epsilons,
@@ -161,13 +160,8 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
                     write_page(charge.draft.folder, PageOptions(**cover), name=name)
             finally:  # what was paid for is kept where its report fails
                 commit(charge.draft, self.overwrite)
-            judged = judge(model.certificate_, charge.ledger)
             _tell_weights(tell, model.released())
-            tell_released(tell, self.out, judged)
-            certificate = model.certificate_.to_dict()
-            tell.result(
-                {"certificate": certificate, "out": str(self.out), "verdict": asdict(judged)}
-            )
+            tell.result(tell_released(tell, self.out, model.certificate_, charge.ledger))
 
     def _read(self) -> tuple[LabelledLevels, Any]:
         """Levels of exactly the labelled pairs, and of random ones where asked for; and Splink's settings."""

@@ -145,7 +145,7 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
                     tell.say(judged.line)
                 else:
                     tell.say(f"`pairveil report {self.out}` draws the curve.")
-                    tell_released(tell, self.out, judged)
+                    tell_released(tell, self.out, curve.certificate, charge.ledger)
             tell.result(shown)
             missed = shown["threshold"] is None
             charge.keeps = missed and self.out is None

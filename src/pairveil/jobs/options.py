@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from pairveil._warn import warn
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph import SELECTIONS
-from pairveil.jobs.job import FILES, REPORT, argument, option
+from pairveil.jobs.job import FILES, REPORT, Telling, argument, option
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -276,6 +276,7 @@ def write_page(
     folder: Path,
     said: PageOptions | None = None,
     out: Path | None = None,
+    tell: Telling | None = None,
     *,
     name: str = "",
     id: str = "id",
@@ -305,12 +306,13 @@ def write_page(
     if said.public_test is not None:
         data = _with_public_test(data, folder, said.public_test, str(classes), id)
     if said.audit:
-        from pairveil.audit.plan_targets import released_plan
-        from pairveil.audit.targets import audit_target
+        from pairveil.audit.targets import audit_target, released_plan
 
         if data.certificate is None:
             raise InputError("this release has no certificate: there is no claim to audit")
-        data = replace(data, audit=audit_target(released_plan(data.certificate), random_state=0))
+        with (tell or Telling()).waiting("attacking the plan"):
+            found = audit_target(released_plan(data.certificate), random_state=0)
+        data = replace(data, audit=found)
     return write(data, folder / "report.html" if out is None else out), data
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -29,7 +29,7 @@ from pairveil.jobs.reading import (
     read_training,
     scaled,
 )
-from pairveil.jobs.spending import Spending, judge, tell_epsilons, tell_released
+from pairveil.jobs.spending import Spending, tell_epsilons, tell_released
 
 _WAIT = 600.0
 
@@ -157,18 +157,9 @@ def _write(
     )
     metric.save(place.draft)
     commit(place.draft, place.overwrite)
-    judged = judge(joint.certificate, None)
-    tell_released(tell, place.out, judged)
-    tell.result(
-        {
-            "certificate": joint.certificate.to_dict(),
-            "parties": [one["name"] for one in joint.certificate.parties["who"]],
-            "fingerprint": joint.fingerprint,
-            "out": str(place.out),
-            "verdict": asdict(judged),
-            **more,
-        }
-    )
+    names = [one["name"] for one in joint.certificate.parties["who"]]
+    told = tell_released(tell, place.out, joint.certificate, None)
+    tell.result({**told, "parties": names, "fingerprint": joint.fingerprint, **more})
 
 
 def _public_schema(job: Any) -> tuple[Any, str | None]:

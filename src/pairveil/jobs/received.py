@@ -263,17 +263,11 @@ class ReportJob(PageOptions, IdOption, Job):
         from pairveil.report.facts import verdict_of
 
         check_unsigned(self.folder, self.folder / REPORT_FILE if self.out is None else self.out)
-        about: dict[str, Any] = {
-            "id": self.id,
-            "classes": self.classes if self.test_classes is None else self.test_classes,
-            "curve": self.threshold,
-            "evaluation": self.evaluation,
-        }
-        if self.audit:
-            with tell.waiting("attacking the plan"):
-                page, data = write_page(self.folder, self, self.out, **about)
-        else:
-            page, data = write_page(self.folder, self, self.out, **about)
+        classes = self.classes if self.test_classes is None else self.test_classes
+        about: dict[str, Any] = {"curve": self.threshold, "evaluation": self.evaluation}
+        page, data = write_page(
+            self.folder, self, self.out, tell, id=self.id, classes=classes, **about
+        )
         judged, size = verdict_of(data), page.stat().st_size
         if not judged.usable and not self.json:
             tell.always(judged.line)

@@ -19,7 +19,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -310,10 +310,12 @@ def judge(certificate: Any, ledger: Any) -> Verdict:
     return verdict(certificate, releases=None if ledger is None else releases_of(ledger))
 
 
-def tell_released(tell: Telling, out: Any, judged: Verdict) -> None:
-    """Where a release is, and the verdict on it: the line that a person remembers."""
+def tell_released(tell: Telling, out: Any, certificate: Any, ledger: Any) -> dict[str, Any]:
+    """Where a release is, and the verdict on it: the line that a person remembers; and both for JSON."""
+    judged = judge(certificate, ledger)
     where = "Released" if judged.usable else "Written"
     tell.say(f"{where} in {out}; `pairveil certificate {out}` verifies it. {judged.line}")
+    return {"certificate": certificate.to_dict(), "out": str(out), "verdict": asdict(judged)}
 
 
 def tell_epsilons(tell: Telling, certificate: Any, what: str = "epsilon") -> None:

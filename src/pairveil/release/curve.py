@@ -39,28 +39,6 @@ def deviates(rates: Any) -> NDArray[np.float64]:
     return np.asarray(ndtri(np.clip(rates, DET_TICKS[0], 1 - DET_TICKS[0])))
 
 
-def plot_errors(curve: ErrorCurve, kind: str = "det", ax: Any = None) -> Any:
-    """A DET or ROC curve with its band."""
-    if kind not in ("det", "roc"):
-        raise InputError("kind must be 'det' or 'roc'")
-    ax = new_axes() if ax is None else ax
-    det = kind == "det"
-    best, worst = curve.outline()
-    middle = np.column_stack([curve.fmr, curve.fnmr])
-    lines = [deviates(one) if det else one * [1, -1] + [0, 1] for one in (middle, best, worst)]
-    band = np.concatenate([lines[1], lines[2][::-1]])
-    words = f"{curve.confidence:.0%} band, sampling and noise"
-    ax.fill(band[:, 0], band[:, 1], alpha=0.25, linewidth=0, label=words)
-    ax.plot(lines[0][:, 0], lines[0][:, 1])
-    ax.set(xlabel="false-match rate", ylabel="false non-match rate" if det else "matches found")
-    if det:
-        places, names = ndtri(DET_TICKS), [f"{100 * tick:g} %" for tick in DET_TICKS]
-        ax.set_xticks(places, names)
-        ax.set_yticks(places, names)
-    ax.legend()
-    return ax
-
-
 # ---- both error rates against the threshold, with bands, a certificate, and no score -------------
 
 SHOWN, PAID = 2.0, 1.0
@@ -295,7 +273,24 @@ class ErrorCurve(JsonRelease):
         -------
         matplotlib axes
         """
-        return plot_errors(self, kind, ax)
+        if kind not in ("det", "roc"):
+            raise InputError("kind must be 'det' or 'roc'")
+        ax = new_axes() if ax is None else ax
+        det = kind == "det"
+        best, worst = self.outline()
+        middle = np.column_stack([self.fmr, self.fnmr])
+        lines = [deviates(one) if det else one * [1, -1] + [0, 1] for one in (middle, best, worst)]
+        band = np.concatenate([lines[1], lines[2][::-1]])
+        words = f"{self.confidence:.0%} band, sampling and noise"
+        ax.fill(band[:, 0], band[:, 1], alpha=0.25, linewidth=0, label=words)
+        ax.plot(lines[0][:, 0], lines[0][:, 1])
+        ax.set(xlabel="false-match rate", ylabel="false non-match rate" if det else "matches found")
+        if det:
+            places, names = ndtri(DET_TICKS), [f"{100 * tick:g} %" for tick in DET_TICKS]
+            ax.set_xticks(places, names)
+            ax.set_yticks(places, names)
+        ax.legend()
+        return ax
 
     # ---- files -----------------------------------------------------------------------------------
 

@@ -71,31 +71,6 @@ def column_weights(metric: ReleasedMetric) -> dict[str, float]:
     return dict(zip(names, shares.tolist(), strict=True))
 
 
-def metric_html(metric: ReleasedMetric) -> str:
-    """The columns that weigh most, and what is promised."""
-    weights = column_weights(metric)
-    heaviest = sorted(weights, key=lambda name: -weights[name])
-    rows = [[name, f"{weights[name]:.1%}"] for name in heaviest[:_SHOWN]]
-    more = len(heaviest) - len(rows)
-    size = f"{metric.n_components} x {metric.n_features} matrix"
-    rest = f"; {more} more columns" if more else ""
-    try:
-        promise = "no certificate" if metric.certificate is None else metric.certificate.promise()
-    except MissingExtraError as problem:  # a receiver who applies it
-        promise = str(problem)
-    return html_table(["column", "weight in the metric"], rows, f"{size}{rest}. {promise}")
-
-
-def plot_weights(metric: ReleasedMetric, ax: Any = None, most: int = 20) -> Any:
-    """Bars of the columns that weigh most."""
-    ax = new_axes() if ax is None else ax
-    weights = column_weights(metric)
-    heaviest = sorted(weights, key=lambda name: -weights[name])[:most][::-1]
-    ax.barh(heaviest, [weights[name] for name in heaviest])
-    ax.set(xlabel="weight in the metric")
-    return ax
-
-
 # ---- The released metric: what leaves the house --------------------------------------------------
 
 FORMAT = "pairveil-metric"
@@ -212,12 +187,27 @@ class ReleasedMetric(Release):
         return to_onnx(self, path)
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: the columns that weigh most."""
-        return metric_html(self)
+        """A table for notebooks: the columns that weigh most, and what is promised."""
+        weights = column_weights(self)
+        heaviest = sorted(weights, key=lambda name: -weights[name])
+        rows = [[name, f"{weights[name]:.1%}"] for name in heaviest[:_SHOWN]]
+        more = len(heaviest) - len(rows)
+        size = f"{self.n_components} x {self.n_features} matrix"
+        rest = f"; {more} more columns" if more else ""
+        try:
+            promise = "no certificate" if self.certificate is None else self.certificate.promise()
+        except MissingExtraError as problem:  # a receiver who applies it
+            promise = str(problem)
+        return html_table(["column", "weight in the metric"], rows, f"{size}{rest}. {promise}")
 
     def plot(self, ax: Any = None, most: int = 20) -> Any:
         """Bars of the columns that weigh most, on matplotlib's axes (``pip install 'pairveil[plots]'``)."""
-        return plot_weights(self, ax, most)
+        ax = new_axes() if ax is None else ax
+        weights = column_weights(self)
+        heaviest = sorted(weights, key=lambda name: -weights[name])[:most][::-1]
+        ax.barh(heaviest, [weights[name] for name in heaviest])
+        ax.set(xlabel="weight in the metric")
+        return ax
 
     # ---- files ----------------------------------------------------------------------------------
 

@@ -215,14 +215,26 @@ class Summary:
 
     def to_json(self) -> str:
         """The text of ``summary.json``."""
-
-        return summary_to_json(self)
+        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
+        return json.dumps(_without_infinities(content), indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Summary:
         """Read ``summary.json``; InputError when it is damaged, foreign or of a newer version."""
-
-        return summary_from_json(text)
+        content = parse_json(text, SUMMARY_FILE)
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise InputError(f"{SUMMARY_FILE} is no pairveil summary")
+        if not isinstance(content.get("version"), int) or content["version"] > VERSION:
+            raise InputError(f"{SUMMARY_FILE} was written by a newer pairveil; update pairveil")
+        with taking_apart(SUMMARY_FILE):
+            try:
+                summary = msgspec.convert(_with_infinities(content), cls)
+            except msgspec.ValidationError as problem:
+                raise problem.__cause__ or problem from None  # a class's own check says it better
+        for graph in (summary.used, summary.given):
+            if graph is not None:
+                _check_counts(graph)
+        return summary
 
 
 @dataclass(frozen=True)
@@ -329,30 +341,6 @@ class ReportData:
 FORMAT, VERSION = "pairveil-summary", 1
 
 KAPPAS = ("pair", "relationship", "paper_bound", "person", "intransitive")
-
-
-def summary_to_json(summary: Summary) -> str:
-    """The text of ``summary.json``."""
-    content = {"format": FORMAT, "version": VERSION, **asdict(summary)}
-    return json.dumps(_without_infinities(content), indent=1, allow_nan=False) + "\n"
-
-
-def summary_from_json(text: str) -> Summary:
-    """What `summary_to_json` wrote; InputError when it is damaged, foreign or of a newer version."""
-    content = parse_json(text, SUMMARY_FILE)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InputError(f"{SUMMARY_FILE} is no pairveil summary")
-    if not isinstance(content.get("version"), int) or content["version"] > VERSION:
-        raise InputError(f"{SUMMARY_FILE} was written by a newer pairveil; update pairveil")
-    with taking_apart(SUMMARY_FILE):
-        try:
-            summary = msgspec.convert(_with_infinities(content), Summary)
-        except msgspec.ValidationError as problem:
-            raise problem.__cause__ or problem from None  # a class's own check says it better
-    for graph in (summary.used, summary.given):
-        if graph is not None:
-            _check_counts(graph)
-    return summary
 
 
 def read_summary(folder: Path) -> Summary:

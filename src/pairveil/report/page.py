@@ -10,11 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import shlex
+from collections.abc import Sequence
+from datetime import date
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
@@ -26,8 +29,11 @@ from pairveil.privacy.verdict import Releases, unit_name
 from pairveil.records.kinds import KINDS
 from pairveil.release.release import CURVE_FILE
 from pairveil.report import charts, facts
-from pairveil.report.data import ReportData
+from pairveil.report.data import Cover, ReportData
 from pairveil.report.words import FILTERS
+
+if TYPE_CHECKING:  # the page sees plain findings, never the data that they came from
+    from pairveil.audit.trainer_audit import TrainerFinding
 
 
 def shown(value: Any) -> Any:
@@ -143,6 +149,30 @@ def render(data: ReportData) -> str:
     """
     template = environment("report").get_template("report/page.html")
     return template.render(shell("report", "privacy report"), **first_screen(data))
+
+
+def render_audit(found: TrainerFinding, command: Sequence[str], cover: Cover | None = None) -> str:
+    """The page of an audited trainer: what was claimed, what was found, and what it does not say.
+
+    ``command``: what was typed, for whoever repeats it.
+
+    Examples
+    --------
+    >>> from pairveil.audit.trainer_audit import audit_trainer
+    >>> def noise(X, pairs, y, seed):
+    ...     return [seed % 7]
+    >>> page = render_audit(audit_trainer(noise, 1.0, runs=40), ["pairveil", "audit"])
+    >>> page.startswith("<!doctype html>"), "Nothing found" in page
+    (True, True)
+    """
+    return environment("report").get_template("report/trainer_audit.html").render(
+        shell("report", "audit"),
+        found=found,
+        worst=max(reversed(found.levels), key=lambda level: level.finding.lower_bound),
+        cover=cover or Cover(),
+        made=date.today().isoformat(),
+        command=shlex.join(command),
+    )  # fmt: skip
 
 
 def write(data: ReportData, path: str | Path) -> Path:
