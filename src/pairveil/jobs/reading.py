@@ -145,7 +145,7 @@ def noticing_swapped(of: Source, left: str, right: str) -> Iterator[None]:
 def likely_label(file: str, said: PairOptions) -> str:
     """The column of labels for a command to paste: as it was named, or guessed where it is not there."""
     from pairveil.records.files import open_table
-    from pairveil.records.guesses import guess_label
+    from pairveil.records.readers import guess_label
 
     with suppress(InputError):  # another layout, or a file that was read once
         names, ends = open_table(file).names, (said.left, said.right)

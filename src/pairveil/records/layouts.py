@@ -136,7 +136,7 @@ def _read_table(source: Any, how: How) -> PairTable:
     if len(set(wanted)) < len(wanted):
         raise InputError("left, right and label must be different columns")
     if label is not None and label not in table.names and set(wanted[:2]) <= set(table.names):
-        from pairveil.records.guesses import guess_label
+        from pairveil.records.readers import guess_label
 
         likely = guess_label(source, wanted[:2])
         if likely is not None:
