@@ -43,6 +43,22 @@ def test_an_interrupt_is_one_whatever_becomes_of_it(kind, tmp_path):
     assert done.stderr == f"pairveil: {app.STOPPED}\n"
 
 
+def test_an_interrupt_that_python_ignores_is_raised_again(tmp_path):
+    # As in callbacks while modules are imported: "Exception ignored in ...".
+    code = SWALLOWED.format(kind="KeyboardInterrupt").replace(
+        "def breaking(*_, **__):", "class Ignoring:\n  def __del__(self):"
+    )
+    code = code.replace(
+        "choosing.design_pairs = breaking",
+        "import time; choosing.design_pairs = lambda *_, **__: (Ignoring() and 0, time.sleep(5))",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment(), capture_output=True, text=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, f"pairveil: {app.STOPPED}\n")
+
+
 def test_a_bug_without_an_interrupt_is_still_called_one(tmp_path):
     code = SWALLOWED.format(kind="SystemError()").replace(
         "os.kill(os.getpid(), signal.SIGINT)", "1 / 0"

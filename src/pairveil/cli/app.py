@@ -307,7 +307,8 @@ def noticed_interrupts() -> Iterator[list[int]]:
     """A list that gets an entry with each Ctrl-C, which raises KeyboardInterrupt as ever.
 
     Compiled code may turn the exception into another one (numba's calls end in SystemError): the list still
-    says that somebody wanted to stop.
+    says that somebody wanted to stop. Where Python ignores it (callbacks while modules are imported), it is
+    raised again.
     """
     seen: list[int] = []
 
@@ -315,13 +316,22 @@ def noticed_interrupts() -> Iterator[list[int]]:
         seen.append(number)
         raise KeyboardInterrupt
 
+    def ignored(told: Any) -> None:
+        if isinstance(told.exc_value, KeyboardInterrupt):
+            # Not at once: what is raised in here is ignored as well.
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        else:
+            told_before(told)
+
     if threading.current_thread() is not threading.main_thread():
         yield seen
         return
-    before = signal.signal(signal.SIGINT, stop)
+    before, told_before = signal.signal(signal.SIGINT, stop), sys.unraisablehook
+    sys.unraisablehook = ignored
     try:
         yield seen
     finally:
+        sys.unraisablehook = told_before
         signal.signal(signal.SIGINT, before)
 
 

@@ -56,7 +56,7 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
     name: ClassVar = "link"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "n_levels", "records", "random_pairs", "prior", "epsilon", "delta", "unit", "entity_records",
+        "out", "n_levels", "records", "random_pairs", "prior", "epsilon", "delta", "unit",
         "ledger", "budget", "dry_run", "report", "overwrite", "json", "quiet",
     )  # fmt: skip
 
