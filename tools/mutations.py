@@ -1034,6 +1034,12 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
+        "cells: what NumPy calls true is spelt otherwise",
+        'value = value.item() if hasattr(value, "item") else value',
+        "value = value",
+        _in("test_one_cell"),
+    ),
+    Mutation(
         "cells: one text in a list of classes makes texts of all",
         "values = one_by_one(y)",
         "values = np.asarray(y)",

@@ -132,6 +132,7 @@ def cell_text(value: Any) -> str | None:
     """A cell as text: 1.0 and 1 are '1', true is 'true', a day YYYY-MM-DD; nothing and NaN stay nothing."""
     if value is None or value != value:
         return None
+    value = value.item() if hasattr(value, "item") else value  # of NumPy
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime.datetime) and value.time() == datetime.time(0):

@@ -70,6 +70,13 @@ def in_pandas(table, folder):
     return pd.DataFrame(table, columns=NAMES)
 
 
+def in_numpys_kinds(table, folder):
+    kinds = {bool: np.bool_, float: np.float32}
+    return in_pandas(
+        [[kinds.get(type(one), lambda x: x)(one) for one in row] for row in table], folder
+    )
+
+
 def in_polars(table, folder):
     columns = dict(zip(NAMES, zip(*table, strict=True), strict=True))
     texts = {
@@ -84,7 +91,7 @@ def in_polars(table, folder):
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
-@pytest.mark.parametrize("written", [in_excel, in_csv, in_pandas, in_polars])
+@pytest.mark.parametrize("written", [in_excel, in_csv, in_pandas, in_numpys_kinds, in_polars])
 @pytest.mark.parametrize("column", NAMES[1:])
 def test_a_cell_that_cannot_be_read_changes_nobody_elses_row(written, column, tmp_path) -> None:
     """Of a column of dates, or of true and false, one text makes a column of texts."""
