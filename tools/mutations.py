@@ -989,10 +989,67 @@ SCORED = [
         _in("test_held_out"),
     ),
     Mutation(
+        "parts: without a list of releases any events pass for parts",
+        'elif {"releases", "score"} & set(c.plan) and _events_of_plan(c, releases) != events:',
+        'elif "releases" in c.plan and _events_of_plan(c, releases) != events:',
+        _in("test_held_out"),
+    ),
+    Mutation(
         "score: a resumed fit draws it anew",
         "Engine(planned.prepared.material.used, self.noise, checkpoint=saved)",
         "Engine(planned.prepared.material.used, self.noise)",
         _in("test_held_out"),
+    ),
+]
+
+CELLS = [
+    Mutation(
+        "cells: true is spelt otherwise in a column of several kinds",
+        'return "true" if value else "false"',
+        "return str(value)",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a date among texts is read as the texts alone are",
+        "seconds = pc.coalesce(by_format, seconds)",
+        "seconds = by_format",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: true among texts is no number",
+        "for word, number in _TRUTHS:",
+        "for word, number in ():",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a spreadsheet writes cells of several kinds in its own way",
+        "return pa.array(map(cell_text, values), pa.string())",
+        "return pa.array([None if one is None else str(one) for one in values], pa.string())",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a class of one kind is spelt otherwise than among others",
+        'texts = [(cell_text(one) or "").strip() or None for one in values]',
+        "texts = [None if one is None else str(one).strip() or None for one in values]",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: what NumPy calls true is spelt otherwise",
+        'value = value.item() if hasattr(value, "item") else value',
+        "value = value",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: one text in a list of classes makes texts of all",
+        "values = one_by_one(y)",
+        "values = np.asarray(y)",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: the list of what is wrong is written into a release",
+        "if any((file.parent / name).exists() for name in ARTEFACT_FILES):",
+        "if False:",
+        _in("test_dirty_files"),
     ),
 ]
 
@@ -1221,5 +1278,5 @@ PARTIES = [
 
 MUTATIONS = [
     *SENSITIVITY, *CLIP, *NOISE, *CHOICES, *KAPPA, *EVENTS, *ACCOUNTING, *COUNTS, *READING, *SELECTION,
-    *SCORED, *VERDICT, *COPIES, *PARTIES,
+    *SCORED, *CELLS, *VERDICT, *COPIES, *PARTIES,
 ]  # fmt: skip

@@ -9,7 +9,9 @@ without any error. Whoever is handed a table asks here first.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Literal
 
 from pairveil._lazy import need
@@ -127,11 +129,15 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
 
 
 def cell_text(value: Any) -> str | None:
-    """A cell as text: 1.0 and 1 are '1', true is 'true', nothing and NaN stay nothing."""
+    """A cell as text: 1.0 and 1 are '1', true is 'true', a day YYYY-MM-DD; nothing and NaN stay nothing."""
     if value is None or value != value:
         return None
+    value = value.item() if hasattr(value, "item") else value  # of NumPy
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time(0):
+        return value.date().isoformat()
+    value = float(value) if isinstance(value, Decimal) else value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value)

@@ -41,6 +41,16 @@ def test_all_that_is_wrong_is_one_line_and_a_private_file(dirty: Path) -> None:
     assert not (dirty / "release").exists()
 
 
+def test_the_private_file_is_not_written_into_a_release(dirty: Path) -> None:
+    (dirty / "release").mkdir()
+    (dirty / "release" / "metric.safetensors").write_bytes(b"")
+    words = ("kappa", "dirty.csv", "--features", "twice.csv", "--problems", "release/wrong.csv")
+    done = run(*words, cwd=dirty)
+    assert done.code == 2
+    assert "is private" in done.err
+    assert not (dirty / "release" / "wrong.csv").exists()
+
+
 def test_leave_out_goes_by_ids_and_says_how_many(dirty: Path) -> None:
     words = ("fit", "--no-scale", "twice.csv", "dirty.csv", "--leave-out", "--json")
     done = run(*words, "--dry-run", cwd=dirty)

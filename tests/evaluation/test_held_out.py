@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -73,21 +74,27 @@ def test_every_unit_has_its_pairs_in_one_part(drawn, households, seed):
 
 
 @quiet(60)
-@given(graphs(), st.integers(0, 9))
-def test_contents_and_the_order_of_files_have_no_say_in_the_parts(drawn, seed):
+@given(graphs(), st.booleans(), st.sampled_from(["all", "paths", "matching"]), st.integers(0, 9))
+def test_contents_and_the_order_of_files_have_no_say_in_the_parts(drawn, households, select, seed):
     """Another order of rows and people, other labels, other features: the same people are scored."""
     rng, n_people, pairs = drawn
     ids = np.array([f"p{i:03d}" for i in range(n_people)])
+    homes = rng.integers(0, n_people // 2, n_people) if households else None
 
     def scored_of(data):
-        made = with_score(learner(select="all", random_state=seed), data, epsilon=4.0)
-        return {tuple(made.scored.ids[pair]) for pair in made.scored.pairs}
+        made = with_score(learner(select=select, random_state=seed), data, epsilon=4.0)
+        parts = (made.scored, made.material.used)
+        named = [{tuple(part.ids[pair]) for pair in part.pairs} for part in parts]
+        return *named, made.certificate.to_dict()
 
     def data(order, turned):
         back = np.argsort(order)
         rows = back[pairs[:, ::-1] if turned else pairs]
+        rows = rows[rng.permutation(len(rows))] if turned else rows
         labels = rng.choice([-1, 1], len(pairs))
-        return PairSet(rng.normal(size=(n_people, 3)), rows, labels, ids=ids[order])
+        together = None if homes is None else homes[order]
+        features = rng.normal(size=(n_people, 3))
+        return PairSet(features, rows, labels, ids=ids[order], together=together)
 
     try:
         first = scored_of(data(np.arange(n_people), False))
@@ -102,6 +109,63 @@ def test_few_pairs_are_lost():
         learned, scored = split_people(pairs, 300, 0)
         assert len(scored) == 300
         assert len(learned) + len(scored) >= len(pairs) - lost
+
+
+def test_the_pairs_that_were_learned_from_are_named_by_where_they_stood():
+    """Of a file in any order: who looks for the others must not meet those that were learned from."""
+    rng = np.random.default_rng(0)
+    pairs = rng.permutation(200).reshape(-1, 2)
+    table = rng.normal(size=(200, 3)) / 4
+    one = learner(select="all", preprocessor=table)
+    made = with_score(one, pairs, rng.choice([-1, 1], 100), epsilon=4.0)
+    found = one.fit(made).used_pairs_
+    assert np.array_equal(found, np.sort(found))
+    assert {tuple(sorted(pair)) for pair in pairs[found].tolist()} == {
+        tuple(pair) for pair in made.material.used.pairs.tolist()
+    }
+
+
+def clusters(n_people, pairs):
+    """Who is connected with whom: a number each."""
+    found = list(range(n_people))
+    for _ in range(n_people):
+        for a, b in pairs:
+            found[a] = found[b] = min(found[a], found[b])
+    return found
+
+
+def is_told(n_people, pairs, s, t):
+    """Whether s and t are connected, or each of them is on a cycle."""
+    joined = clusters(n_people, pairs)
+    on_cycle = set()
+    for place, (a, b) in enumerate(pairs):
+        without = clusters(n_people, pairs[:place] + pairs[place + 1 :])
+        on_cycle |= {a, b} if without[a] == without[b] else set()
+    return joined[s] == joined[t] or {s, t} <= on_cycle
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_hides_a_relationship_is_in_one_part_by_trying_all_sets_of_pairs(seed):
+    """No theorem is used: every set of pairs that hides two people, and holds none that does, lies in one."""
+    rng, n_people = np.random.default_rng(seed), 7
+    while True:
+        pairs = graph(rng, n_people, 9)
+        learned, scored = split_people(pairs, 2, seed)
+        if len(learned) > 1 and len(scored) > 0:
+            break
+    used = [tuple(pair) for pair in pairs[np.sort([*learned, *scored])].tolist()]
+    held_out = {tuple(pair) for pair in pairs[scored].tolist()}
+    least = kappa_of(people(rng, n_people, np.array(used))).relationship
+    for s, t in combinations(np.unique(used).tolist(), 2):
+        hiding: list[set] = []
+        for size in range(len(used) + 1):
+            for missing in map(set, combinations(used, size)):
+                if any(known <= missing for known in hiding):
+                    continue
+                if not is_told(n_people, [one for one in used if one not in missing], s, t):
+                    hiding.append(missing)
+        assert min(map(len, hiding)) <= least
+        assert all(missing <= held_out or not missing & held_out for missing in hiding)
 
 
 # ---- neighbouring data: what moves, and what it is charged ------------------------------------------
@@ -318,6 +382,15 @@ def test_a_fit_that_is_cut_in_two_does_not_pass_for_a_fit_with_its_score():
         public=(*plain.public, SCORED_APART),
     )
     assert "the events are not those of the plan" in forged.verify().problems
+
+
+def test_what_is_not_for_release_does_not_pass_for_parts_either(released):
+    """Without the list of its releases nothing shows which events are of which part."""
+    data = json.loads(released[0].certificate_.to_json())
+    plan = {name: one for name, one in data["plan"].items() if name != "releases"}
+    other = {"for_release": False, "metric_sha256": None, "plan": plan}
+    problems = Certificate.from_dict(data | other).verify().problems
+    assert "the events are not those of the plan" in problems
 
 
 def test_what_is_measured_later_has_no_certificate_with_it(released):

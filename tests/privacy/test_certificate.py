@@ -230,6 +230,10 @@ LIES = {  # what is done to the certificate, and what verify() says of it
         lambda d: (d.update(version=1), d.pop("costs"), d["plan"].update(thresholds=[])),
         "what version 1 did not know",
     ),
+    "version 1 with a score": (
+        lambda d: (d.update(version=1), d.pop("costs"), d["plan"].update(score={"n_pairs": 1})),
+        "what version 1 did not know",
+    ),
     "for release, and people were guessed": (
         lambda d: d["public"].append(ASSUMED_TOPOLOGY),
         "recognised by equal rows",

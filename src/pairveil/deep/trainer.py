@@ -259,7 +259,7 @@ class PrivateMetricTrainer(PrivateLearner):
         self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
         kind = KINDS[prepared.material.kind].graph or PAIRS.name  # inside groups pairs are counted
         setattr(self, f"n_{kind}_used_", prepared.material.counts[1])
-        setattr(self, f"used_{kind}_", prepared.material.used_rows)
+        setattr(self, f"used_{kind}_", prepared.material.used_positions)
         self.by_rules_ = recipe.network.by_rules
 
     def transform(self, data: Any) -> NDArray[np.float64]:

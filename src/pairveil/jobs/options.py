@@ -93,7 +93,10 @@ class GraphOptions:
         one is named.
         """
         from pairveil.records.dirt import sifted, write_problems
+        from pairveil.release.release import check_private
 
+        if self.problems is not None:
+            check_private(self.problems)
         told = None if self.problems is None else partial(write_problems, self.problems)
         kept, found = sifted(people, pairs, leave_out=self.leave_out, told=told)
         if not self.leave_out:

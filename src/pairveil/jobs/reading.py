@@ -181,6 +181,7 @@ def read_column(features: str | Path, column: str | None, option: str) -> Any:
 
     Classes are private: a person without one contributes nothing, and stops no fit.
     """
+    from pairveil.column_names import cell_text
     from pairveil.records.files import open_table, require_file
     from pairveil.records.ondisk import is_array_file, read_array_column
 
@@ -194,8 +195,8 @@ def read_column(features: str | Path, column: str | None, option: str) -> Any:
         values = [
             one for batch in table.batches({column: "text"}) for one in batch.column(0).to_pylist()
         ]
-    texts = [None if one is None or one != one else str(one).strip() for one in values]
-    return np.array([one or None for one in texts], dtype=object)
+    texts = [(cell_text(one) or "").strip() or None for one in values]
+    return np.array(texts, dtype=object)
 
 
 class Source(NamedTuple):

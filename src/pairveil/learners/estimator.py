@@ -438,7 +438,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
             self.n_people_used_ = prepared.plan.n_records
         else:
             self.n_pairs_used_ = prepared.material.counts[1]
-            self.used_pairs_ = prepared.material.used_rows
+            self.used_pairs_ = prepared.material.used_positions
         named = raw.names()
         self._set_names(prepared.material.used.feature_names if named is None else named)
         self.n_features_in_ = (

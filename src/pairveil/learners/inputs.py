@@ -47,7 +47,7 @@ from pairveil.privacy.units import (
     float_at_most,
 )
 from pairveil.records.canonical import NULL
-from pairveil.records.groups import NO_CLASS, People, class_numbers
+from pairveil.records.groups import NO_CLASS, People, class_numbers, one_by_one
 from pairveil.records.identity import value_numbers
 from pairveil.records.kinds import TUPLES
 from pairveil.records.pairset import PairSet
@@ -390,10 +390,10 @@ def _people(X: Any, y: Any, classes: Any, ids: Any) -> tuple[People, list[Any]]:
         return _distinct(X), list(range(X.n_classes))
     if y is None:
         raise InputError("y is missing: give each person's class")
-    values = np.asarray(y)
+    values = one_by_one(y)
     if values.ndim != 1:
         raise InputError("y must hold one class a person")
-    listed = _read_off(values) if classes is None else list(np.asarray(classes).tolist())
+    listed = _read_off(values) if classes is None else list(one_by_one(classes).tolist())
     features = as_features(X)
     if len(values) != features.shape[0]:
         raise InputError(f"{features.shape[0]} people need as many classes; got {len(values)}")

@@ -67,7 +67,7 @@ class Material:
 
     given: Any  # all of them, and those that are used, in canonical order
     used: Any
-    # Positions of the used ones among those given to ``fit``, ascending; of groups, those of their pairs
+    # Where each of the used ones was among those given to ``fit``; of groups, where their pairs were
     used_rows: NDArray[np.int64] | range
     costs: Mapping[Unit, Cost]  # what each unit can move of these records
     selection: Mapping[str, Any]  # how they were selected, for the certificate
@@ -89,6 +89,11 @@ class Material:
     def kind(self) -> str:
         """What noise is added to sums over, as in `pairveil.records.kinds`."""
         return str(self.used.kind)
+
+    @property
+    def used_positions(self) -> NDArray[np.int64] | range:
+        """Positions of the used ones among those given, ascending."""
+        return self.used_rows if isinstance(self.used_rows, range) else np.sort(self.used_rows)
 
     @property
     def column(self) -> str | None:
@@ -155,7 +160,7 @@ def material_of(given: Any, found: Resolved) -> Material:
     chosen = _chosen(given, data, found.facts.get("entity_records"))
     positions, rows = found.positions, chosen.rows
     if positions is not None:
-        rows = np.sort(positions[rows]).astype(np.int64)
+        rows = positions[rows].astype(np.int64)
     caveat = SELECTED_CAVEAT if kind.on_pairs else SELECTED_TUPLES_CAVEAT
     said = {
         ASSUMED_TOPOLOGY: found.inferred,
@@ -320,7 +325,7 @@ def cut_pairs(given: Any, found: Resolved) -> Material:
     made = Material(
         given=data,
         used=groups,
-        used_rows=kept if found.positions is None else np.sort(found.positions[kept]),
+        used_rows=kept if found.positions is None else found.positions[kept],
         costs=GROUPS.costs(),
         selection=_selection(
             given.select, None if used is data else SELECTED_CAVEAT, full.relationship

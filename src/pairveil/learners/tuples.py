@@ -424,7 +424,7 @@ class _TupleLearner(PrivateMetricLearner):
         for name in ("n_pairs_used_", "used_pairs_"):
             self.__dict__.pop(name, None)
         self.n_tuples_used_ = prepared.plan.n_records
-        self.used_tuples_ = np.asarray(prepared.material.used_rows)
+        self.used_tuples_ = np.asarray(prepared.material.used_positions)
 
 
 class DPPTripletLearner(_TupleLearner):

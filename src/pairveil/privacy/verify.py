@@ -103,7 +103,7 @@ def _version(c: Certificate) -> list[str]:
     """A certificate says what its own version says: none passes by the laxer rules of another one."""
     described = [release for release in _releases(c) if isinstance(release, Mapping)]
     if c.version == 1:
-        later = c.costs is not None or "thresholds" in c.plan
+        later = c.costs is not None or {"thresholds", "search", "score"} & set(c.plan)
         if later or any("records" in release for release in described):
             return ["it is said to be of version 1, and states what version 1 did not know"]
         return []
@@ -133,7 +133,7 @@ def _events(c: Certificate) -> list[str]:
     releases = _releases(c)
     if not releases and (c.for_release or c.metric_sha256 is not None):
         problems.append("the plan does not list its releases")
-    elif "releases" in c.plan and _events_of_plan(c, releases) != events:
+    elif {"releases", "score"} & set(c.plan) and _events_of_plan(c, releases) != events:
         problems.append("the events are not those of the plan")
     return problems
 

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from pairveil.column_names import ColumnKind, arrow_cells, columns_of
+from pairveil.column_names import ColumnKind, arrow_cells, cell_text, columns_of
 from pairveil.errors import InputError
 from pairveil.foreign import check_archive, check_growth
 from pairveil.printable import FORMULA, from_cell, shortened
@@ -332,15 +332,7 @@ def _column(values: list[Any]) -> pa.Array:
             return pa.array(values, pa.int64() if whole else None)
         except (pa.ArrowException, OverflowError):
             pass
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time(0):
-        return value.date().isoformat()
-    return str(value)
+    return pa.array(map(cell_text, values), pa.string())
 
 
 # ---- CSV, TSV, Parquet, Excel, pandas, polars, arrow; a batch at a time --------------------------

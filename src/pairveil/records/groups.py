@@ -78,6 +78,22 @@ class People(Records):
         return found
 
 
+def one_by_one(values: Any) -> np.ndarray:
+    """Classes, each as it is: of a list in which one is a text NumPy would make texts of all.
+
+    Examples
+    --------
+    >>> one_by_one([1, 0, "unknown"]).tolist()
+    [1, 0, 'unknown']
+    """
+    array = np.asarray(values)
+    if hasattr(values, "dtype") or array.ndim != 1:
+        return array
+    found = np.empty(len(array), dtype=object)
+    found[:] = list(values)
+    return found
+
+
 def class_numbers(y: Any, classes: Sequence[Any]) -> np.ndarray:
     """Positions of each person's class in a public list; -1 where it is not in it."""
     listed = list(classes)

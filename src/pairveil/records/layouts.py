@@ -18,6 +18,7 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.foreign import parse_json
+from pairveil.printable import shortened
 from pairveil.records.files import file_suffix, is_table_file, open_table, read_text, require_file
 from pairveil.records.tables import (
     CellColumn,
@@ -141,8 +142,8 @@ def _read_table(source: Any, how: How) -> PairTable:
         likely = guess_label(source, wanted[:2])
         if likely is not None:
             raise InputError(
-                f"{table.title} has no column '{label}'; column '{likely}' looks like labels. Name it with "
-                "label="
+                f"{table.title} has no column '{label}'; its columns are: {shortened(table.names)}; column "
+                f"'{likely}' looks like labels. Name it with label="
             )
     table.require(wanted, "Name them with left=, right= and label=", (["id"], "people"))
     labels = {} if label is None else {label: LabelColumn(how.zero_means, label)}

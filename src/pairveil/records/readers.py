@@ -604,8 +604,8 @@ def guess_label(source: Any, taken: Sequence[str] = ()) -> str | None:
     table = open_table(source)
     names = [name for name in table.names if name not in taken]
     named = [name for name in names if says_labels(name)]
-    if len(named) == 1:
-        return named[0]
+    if len(named) == 1 or not names:
+        return named[0] if named else None
     first = next(iter(table.batches(dict.fromkeys(names, "text"))), None)
     if first is None:
         return None

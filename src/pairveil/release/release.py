@@ -74,6 +74,12 @@ def check_folder(target: Path, overwrite: bool) -> None:
         )
 
 
+def check_private(file: Path) -> None:
+    """Refuse to write a private file beside what is handed out."""
+    if any((file.parent / name).exists() for name in ARTEFACT_FILES):
+        raise InputError(f"{file} is private, and {file.parent} is a release: name another folder")
+
+
 def check_unsigned(folder: Path, file: Path) -> None:
     """Refuse to write a file into a signed release, which would no longer be what was signed."""
     signature = folder / SIGNATURE_FILE

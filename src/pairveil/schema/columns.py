@@ -1,8 +1,9 @@
 """One column of a schema: what may be in it, and how it becomes numbers in [0, 1].
 
-A cell is encoded by itself, from public facts alone: what stands in other rows changes nothing. And every
-cell has an encoding, whatever it holds, so that no private content stops a fit: what cannot be read counts
-as missing, a missing one becomes the public fill value, a number outside the bounds becomes the bound.
+A cell is encoded by itself, from public facts alone: what stands in other rows changes nothing. One text
+makes text of a column of dates, or of true and false: a cell means the same in either. And every cell has an
+encoding, whatever it holds, so that no private content stops a fit: what cannot be read counts as missing, a
+missing one becomes the public fill value, a number outside the bounds becomes the bound.
 
 What a cell becomes is written down once for each type, in `formulas`: `Numpy` computes it here, and the
 exports write the same formula in their own language (`pairveil.release.projector`).
@@ -32,9 +33,9 @@ from pairveil.errors import InputError
 def category_cells(cells: Any) -> Any:
     """Cells as texts, as `cell_text` writes them."""
     pa, pc = arrow()
-    if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
-        numbers = [None if cell is None else float(cell) for cell in cells.to_pylist()]
-        return pa.array(map(cell_text, numbers), pa.large_string())
+    kinds = (pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal)
+    if any(is_kind(cells.type) for is_kind in kinds):
+        return pa.array(map(cell_text, cells.to_pylist()), pa.large_string())
     return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
 
 
@@ -85,7 +86,9 @@ OTHER = "other"
 GAPS = ("", "-", "--", ".", "?", "na", "n/a", "n.a.", "nan", "null", "none", "missing")
 """How a gap is written, in lower case. A category may be called so; a number or a date cannot."""
 
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?inf$"
+_TRUTHS = (("(?i)^true$", "1"), ("(?i)^false$", "0"))
+"""Where a column is of true and false alone they are 1 and 0, and so among others."""
 _ISO = "%Y-%m-%d"
 _LARGEST = 1e300
 SCALES = ("linear", "log")
@@ -310,6 +313,8 @@ class NumberColumn(_Encoded):
         text = pc.utf8_trim_whitespace(cells)
         if decimal == ",":
             text = pc.replace_substring(text, ",", ".")
+        for word, number in _TRUTHS:
+            text = pc.replace_substring_regex(text, word, number)
         readable = pc.fill_null(pc.match_substring_regex(text, _NUMBER), False)
         numbers = pc.if_else(readable, text, None).cast(pa.float64())
         return floats(numbers, self.name), _is_some(text)
@@ -350,12 +355,13 @@ class DateColumn(NumberColumn):
             some: Any = False
         elif is_text(kind) or pa.types.is_null(kind):
             text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
-            if not self.format:
-                cut = pc.utf8_slice_codeunits(text, 0, 10)
-            else:  # a time of day stands behind a space
-                spaced = " " in self.format
+            day = pc.utf8_slice_codeunits(text, 0, 10)
+            seconds = pc.strptime(day, _ISO, "s", error_is_null=True)
+            if self.format:  # dates that were no text are written YYYY-MM-DD among texts
+                spaced = " " in self.format  # else a time of day stands behind a space
                 cut = text if spaced else pc.replace_substring_regex(text, " .*$", "")
-            seconds = pc.strptime(cut, self.format or _ISO, "s", error_is_null=True)
+                by_format = pc.strptime(cut, self.format, "s", error_is_null=True)
+                seconds = pc.coalesce(by_format, seconds)
             some = _is_some(text)
         else:
             raise _wrong(self.name, "the table holds numbers there, the schema says date")

@@ -1,0 +1,129 @@
+"""One person's cells change her own row and no other: neither a file nor a table in memory lets them."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import polars as pl
+import pytest
+
+from pairveil import DPPMetricLearner, read_features, read_schema
+from pairveil.jobs.reading import read_column
+
+SCHEMA = """version = 1
+[columns.id]
+type = "id"
+[columns.smoker]
+type = "category"
+categories = ["true", "false"]
+[columns.sick]
+type = "number"
+bounds = [0, 4]
+[columns.born]
+type = "date"
+bounds = ["1900-01-01", "2030-01-01"]
+format = "%d.%m.%Y"
+[columns.seen]
+type = "date"
+bounds = ["1900-01-01", "2030-01-01"]
+[columns.visit]
+type = "category"
+categories = ["2020-01-01", "2021-01-01"]
+[columns.dose]
+type = "category"
+categories = ["1", "2.5"]
+[columns.titre]
+type = "number"
+bounds = [0.1, 10]
+scale = "log"
+"""
+NAMES = ["id", "smoker", "sick", "born", "seen", "visit", "dose", "titre"]
+
+
+def rows():
+    day = datetime.datetime
+    return [
+        [f"p{i}", i % 2 > 0, i % 3 > 0, day(1950 + i, 3, 4), day(2000, 1 + i, 2, 9, 30),
+         day(2020 + i % 2, 1, 1), [1.0, 2.5][i % 2], [0.2, 7.0, 1e-5, 3.25, 40.0, 2.0][i]]
+        for i in range(6)
+    ]  # fmt: skip
+
+
+def in_excel(table, folder):
+    book = openpyxl.Workbook()
+    for row in [NAMES, *table]:
+        book.active.append(row)
+    book.save(folder / "people.xlsx")
+    return folder / "people.xlsx"
+
+
+def in_csv(table, folder):
+    lines = (",".join(map(str, row)).lower().replace(" 00:00:00", "") for row in [NAMES, *table])
+    (folder / "people.csv").write_text("\n".join(lines))
+    return folder / "people.csv"
+
+
+def in_pandas(table, folder):
+    return pd.DataFrame(table, columns=NAMES)
+
+
+def in_numpys_kinds(table, folder):
+    kinds = {bool: np.bool_, float: np.float32}
+    return in_pandas(
+        [[kinds.get(type(one), lambda x: x)(one) for one in row] for row in table], folder
+    )
+
+
+def in_polars(table, folder):
+    columns = dict(zip(NAMES, zip(*table, strict=True), strict=True))
+    texts = {
+        name: isinstance(cells[-1], str) and cells[-1] == "?" for name, cells in columns.items()
+    }
+    return pl.DataFrame(
+        [
+            pl.Series(name, cells, dtype=pl.Object if texts[name] else None)
+            for name, cells in columns.items()
+        ]
+    )
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("written", [in_excel, in_csv, in_pandas, in_numpys_kinds, in_polars])
+@pytest.mark.parametrize("column", NAMES[1:])
+def test_a_cell_that_cannot_be_read_changes_nobody_elses_row(written, column, tmp_path) -> None:
+    """Of a column of dates, or of true and false, one text makes a column of texts."""
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    schema, other = read_schema(tmp_path / "schema.toml"), rows()
+    other[-1][NAMES.index(column)] = "?"
+    first, second = (
+        read_features(written(table, tmp_path), schema=schema).values for table in (rows(), other)
+    )
+    assert np.array_equal(first[:-1], second[:-1])
+    assert not np.array_equal(first[-1], second[-1])
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("cell", ["?", None, 1.5])
+@pytest.mark.parametrize("classes", [[0, 1], [False, True], ["a", "b"]])
+def test_so_it_is_with_a_list_of_classes(classes, cell) -> None:
+    """NumPy makes texts of all numbers of a list where one is a text."""
+    learner = DPPMetricLearner(4.0, 1e-3, unit="person", random_state=0)
+    people, listed, found = np.eye(40, 3), [classes[i % 2] for i in range(40)], []
+    for last in (classes[1], cell):
+        made = learner.prepare_classes(people, [*listed[:-1], last], classes)
+        found.append(made.material.used.classes)
+    assert np.array_equal(found[0][:-1], found[1][:-1])
+    assert found[1][-1] == -1 != found[0][-1]
+
+
+@pytest.mark.parametrize("column", ["smoker", "dose"])
+def test_so_it_is_with_a_column_of_classes(column, tmp_path) -> None:
+    found = []
+    for cell in (True, "?"):
+        table = rows()
+        table[-1][NAMES.index(column)] = cell
+        found.append(read_column(in_excel(table, tmp_path), column, "--classes").tolist())
+    assert found[0][:-1] == found[1][:-1]
