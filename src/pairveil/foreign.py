@@ -16,6 +16,7 @@ import math
 import os
 import re
 import stat
+import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -240,6 +241,18 @@ def decode(data: object, shape: Any, title: str) -> Any:
     else:
         problem = f"{about} must be one of the values that are known"
     raise InputError(f"{title} is not valid: {problem}")
+
+
+def is_sparse(values: Any) -> bool:
+    """Whether values are a sparse matrix of scipy's; where nobody imported it, nothing is.
+
+    Examples
+    --------
+    >>> is_sparse([[1.0, 0.0]])
+    False
+    """
+    loaded = sys.modules.get("scipy.sparse")
+    return loaded is not None and bool(loaded.issparse(values))
 
 
 def as_csr(values: Any) -> sparse.csr_array:

@@ -334,7 +334,7 @@ def test_a_learner_of_ones_own_is_named_by_its_module_and_its_parameters_are_set
     for more, problem in (
         (["--learner", "mine:Other"], "module 'mine' has no class 'Other'"),
         (["--learner", "other"], "learner must be one of contrastive"),
-        (["--set", "frob=1"], "learner 'contrastive' has no parameter 'frob'"),
+        (["--set", "frob=1"], "has no parameter 'frob'; there are: classes, learning_rate"),
         (["--set", "epsilon=9"], "for what has no option of its own"),
         (["--set", "n_steps"], "--set takes NAME=VALUE"),
         (["--set", "n_steps=1", "--set", "n-steps=2"], "twice"),

@@ -232,6 +232,15 @@ def test_miners_memories_and_losses_of_batches_are_refused(people, loss):
         PrivateMetricTrainer(nn.Linear(6, 2), loss, n_steps=2).fit(*people)
 
 
+@pytest.mark.parametrize("loss", [OfPairs(), OfBatches()])
+def test_triplets_are_sent_to_a_loss_of_triplets(people, loss):
+    triplets = np.arange(30).reshape(-1, 3)
+    with pytest.raises(InputError, match=r"for triplets, loss='triplet' or torch\.nn\.Triplet"):
+        PrivateMetricTrainer(nn.Linear(6, 2), loss, n_steps=2).fit(triplets, data=people[2])
+    with pytest.raises(InputError, match="for triplets, loss='triplet'"):
+        PrivateMetricTrainer(nn.Linear(6, 2), OfBatches(), n_steps=2).fit(*people)
+
+
 def test_the_package_itself(people):
     losses = pytest.importorskip("pytorch_metric_learning.losses")
     PrivateMetricTrainer(nn.Linear(6, 2), losses.ContrastiveLoss(), n_steps=2).fit(*people)

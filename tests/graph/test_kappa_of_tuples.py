@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from pairveil import InputError, kappa
 from pairveil.graph.choosing import sample_tuples, select_tuples
 from pairveil.graph.kappa import kappa_of_tuples
+from pairveil.records.kinds import RecordKind
+from pairveil.records.records import Records
 from pairveil.records.tupleset import TupleSet
 
 
@@ -193,3 +195,16 @@ def test_what_is_no_tuple_is_refused():
     ):
         with pytest.raises(InputError, match=message):
             kappa_of_tuples(wrong)
+
+
+def test_any_kind_that_is_counted_on_tuples_is_counted():
+    """By its members and its own sizes, whatever its face calls them."""
+
+    class Quadruplets(Records):
+        row = RecordKind("quadruplets", "quadruplet", graph="tuples", sizes=(4, 4))
+
+    found = Quadruplets.checked_before(members=np.array([[0, 1, 2, 3], [0, 1, 4, 5], [6, 7, 8, 9]]))
+    assert kappa_of_tuples(found) == kappa_of_tuples(found.members)
+    assert len(select_tuples(found, "matching", random_state=0)) == 2
+    with pytest.raises(InputError, match="quadruplets"):
+        kappa_of_tuples(found._changed(members=found.members[:, :3]))

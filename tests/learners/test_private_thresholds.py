@@ -325,3 +325,13 @@ def test_a_short_float_costs_no_more_than_it_says():
     for wrong in ("1", True, None, [1.0], float("nan")):
         with pytest.raises(InputError):
             learner.calibrate_threshold(PAIRS, Y, epsilon=wrong)
+
+
+def test_a_metric_of_zeros_has_a_threshold():
+    """Noise may leave nothing of a learner's matrix: everybody is at distance 0, and no number is NaN."""
+    learner = fitted()
+    learner.components_ = np.zeros_like(learner.components_)
+    with np.errstate(all="raise"):
+        learner.calibrate_threshold(PAIRS, Y, epsilon=1.0)
+    assert np.isfinite(learner.threshold_)
+    assert learner.threshold_certificate_.verify()

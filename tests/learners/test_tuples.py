@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners import preparing as material
 from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.units import WORDS
 from pairveil.report.data import MetricShape, ReportData
 from pairveil.report.page import render
 
@@ -117,6 +119,14 @@ def test_dropped_tuples_are_said_with_their_own_caveat(build, data):
     told = json.loads(said.to_json())
     told["selection"]["caveat"] = None
     assert not Certificate.from_dict(told).verify()
+
+
+def test_the_caveat_is_the_kinds_own(build, data, monkeypatch):
+    """A new kind words it in its own table, and a certificate with other words would not verify."""
+    monkeypatch.setitem(WORDS, "tuples", replace(WORDS["tuples"], dropped="Some are left out"))
+    said = build(select="matching", unit="person", random_state=0).certify(data)
+    assert said.selection["caveat"] == "Some are left out"
+    assert said.verify().problems == ()
 
 
 def test_the_metric_finds_the_column_that_tells_the_groups(build, data):

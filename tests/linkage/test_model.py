@@ -40,6 +40,13 @@ def test_weights_are_near_the_true_ones_and_exact_counts_without_privacy():
     assert plain.m_[0] == pytest.approx(counts / counts.sum())
 
 
+def test_pairs_and_levels_may_be_those_of_recordlinkage():
+    index = pd.MultiIndex.from_arrays(PAIRS.T, names=["rec_id_1", "rec_id_2"])
+    levels = pd.DataFrame(LEVELS.astype(float), index=index, columns=["name", "town", "born"])
+    model = fitted(levels, pairs=index)
+    np.testing.assert_array_equal(np.concatenate(model.m_), np.concatenate(fitted().m_))
+
+
 def test_match_weights_are_log2_ratios_and_nulls_add_nothing():
     model = fitted()
     bits = np.log2(model.m_[0][3] / model.u_[0][3]) + np.log2(model.m_[2][0] / model.u_[2][0])

@@ -17,21 +17,23 @@ LEARNING = (
     "scipy", "sklearn", "numba", "llvmlite", "pyarrow", "narwhals", "dp_accounting", "jinja2", "pandas",
     "attr", "absl",
 )  # fmt: skip
-START = f"""
+TABLES = ("pyarrow", "narwhals")
+START = """
 import sys
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {LEARNING!r}:
+        if name.partition(".")[0] in {absent!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Absent())
 """
+COMMAND = "from pairveil.cli.app import main; sys.argv[0] = 'pairveil'; main()"
 
 
-def receive(code, *words):
+def receive(code, *words, absent=LEARNING):
     return subprocess.run(
-        [sys.executable, "-c", START + code, *map(str, words)],
+        [sys.executable, "-c", START.format(absent=absent) + code, *map(str, words)],
         capture_output=True,
         text=True,
         check=False,
@@ -87,6 +89,17 @@ except ImportError as problem:
     assert 'pip install "pairveil[tables]"' in receive(code, tmp_path / "raw").stdout
 
 
+def test_tables_are_enough_to_transform_one(handed_over, tmp_path):
+    table, out = tmp_path / "people.csv", tmp_path / "projected.csv"
+    table.write_text("id,a,b,c\nann,0.1,0.2,0.3\nbob,0.2,0.2,0.1\n")
+    asked = ("transform", handed_over / "release", table, "-o", out)
+    assert 'pip install "pairveil[tables]"' in " ".join(receive(COMMAND, *asked).stderr.split())
+    brought = tuple(one for one in LEARNING if one not in TABLES)
+    done = receive(COMMAND, *asked, absent=brought)
+    assert (done.returncode, "2 people in 3 dimensions" in done.stdout) == (0, True), done.stderr
+    assert out.read_text().startswith('"id","component_1"')
+
+
 def test_a_name_that_needs_more_says_which_extra():
     done = receive("from pairveil import DPPMetricLearner")
     assert done.stderr.splitlines()[-1].endswith('install it with: pip install "pairveil[learn]"')
@@ -97,7 +110,7 @@ def test_a_name_that_needs_more_says_which_extra():
 
 
 def test_commands_say_which_extra_they_need(handed_over, tmp_path):
-    code = "from pairveil.cli.app import main; sys.argv[0] = 'pairveil'; main()"
+    code = COMMAND
     folder, key = handed_over / "release", handed_over / "key.pem.pub"
     done = receive(code, "certificate", folder, "--signer", key)
     assert (done.returncode, done.stdout) == (2, "")

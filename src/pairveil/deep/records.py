@@ -249,9 +249,13 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
 
 # ---- what users of pytorch-metric-learning bring ---------------------------------------------------
 
+_OF_TRIPLETS = (
+    "for triplets, loss='triplet' or torch.nn.TripletMarginLoss(reduction='none') is the right one"
+)
 _REFUSED = (
     "{what} of pytorch-metric-learning couples the pairs of a batch, so that no bound holds on what one pair "
-    "contributes: give pairs that were chosen without looking at data, and a loss of single pairs"
+    "contributes: give pairs that were chosen without looking at data, and a loss of single pairs such as "
+    "ContrastiveLoss; " + _OF_TRIPLETS
 )
 
 
@@ -423,6 +427,10 @@ def records_of(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records
     >>> records_of("pairs", 2, "cosine")[0], records_of("groups", 4, "triplet")[1].triplets
     ('cosine', True)
     """
+    if is_foreign(loss) and KINDS[kind].on_tuples:
+        raise InputError(
+            f"losses of pytorch-metric-learning take no triplets of ours: {_OF_TRIPLETS}"
+        )
     if is_foreign(loss):
         loss = pair_loss_of(loss)
     taken = {"pairs": LOSSES, "groups": LOSSES | TRIPLET_LOSSES, "tuples": TRIPLET_LOSSES}[kind]

@@ -62,7 +62,7 @@ class ReleasedNetwork(NetworkRelease):
     """
 
     module: nn.Module
-    certificate: Certificate | None
+    certificate: Certificate | Any
     shape: tuple[int, ...]
     onnx: bool = False
 

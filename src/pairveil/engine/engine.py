@@ -200,7 +200,7 @@ class Engine:
         if query.records != self._backend.records:
             raise RuntimeError("this query was charged for records of another kind")
         if self._done[query] + steps > query.steps:
-            raise RuntimeError("the plan allows no further answer to this query")
+            raise RuntimeError(f"the plan allows no further answer to '{query.name}'")
         if isinstance(statistic, Scores) != query.is_choice:
             raise RuntimeError("choices are made by scores, and nothing else is")
         if math.prod(statistic.shape) > query.n_entries:

@@ -336,7 +336,7 @@ def _most_shared(numbers: IntArray, n: int) -> int:
 
 def members_of(tuples: Any) -> IntArray:
     """Members of tuples, checked."""
-    found = check_members(getattr(tuples, "tuples", tuples), TUPLES)
+    found = check_members(getattr(tuples, "members", tuples), getattr(tuples, "row", TUPLES))
     return found.astype(np.int64, copy=False)
 
 

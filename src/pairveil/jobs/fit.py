@@ -341,12 +341,15 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             "backend": "auto" if self.dask is None else "dask",
         }
         said = read_settings(self.sets or ())
-        if known := sorted(
-            set(said) & {*options, "accountant", "preprocessor", "schema", "bounds"}
-        ):
+        elsewhere = {*options, "accountant", "preprocessor", "schema", "bounds"}
+        if known := sorted(set(said) & elsewhere):
             raise InputError(f"--set is for what has no option of its own, as {known[0]} has")
-        if lacking := sorted(set(said) - set(learner_class(self.learner)._get_param_names())):
-            raise InputError(f"--set: learner '{self.learner}' has no parameter '{lacking[0]}'")
+        own = set(learner_class(self.learner)._get_param_names()) - elsewhere
+        if lacking := sorted(set(said) - own):
+            raise InputError(
+                f"--set: learner '{self.learner}' has no parameter '{lacking[0]}'; there are: "
+                f"{', '.join(sorted(own)) or 'none'}"
+            )
         options, typed = options | said, self.typed | set(said)
         if self.tune:
             return make_search(self.tune, self.learner, options, typed)

@@ -136,6 +136,7 @@ class Job:
     panel: ClassVar[str]
     shown: ClassVar[tuple[str, ...]] = ()  # options of the short help; none: all are short enough
     notes_in_json: ClassVar[bool] = False  # what was warned of is part of the output
+    extra: ClassVar[str] = "learn"  # brings the packages that the job imports
 
     json: bool = option(False, "Print one JSON object and nothing else.")
     quiet: bool = option(False, "Print errors only.", "-q")

@@ -286,6 +286,7 @@ class TransformJob(IdOption, Job):
 
     name: ClassVar = "transform"
     panel: ClassVar = RECEIVE
+    extra: ClassVar = "tables"
 
     folder: Path = released_folder()
     features: Path = argument("FEATURES", FEATURES_HELP)

@@ -609,8 +609,7 @@ class PrivateLearner(WithoutData):
         Parameters
         ----------
         pairs : (K, 2) row indices with ``preprocessor``, (K, 2, d) feature rows, or PairSet
-            What
-            `prepare` returned is taken too.
+            What `prepare` returned is taken too.
         y : array of shape (K,)
             +1 similar, -1 dissimilar. None takes a PairSet's own labels.
         on_step : callable, optional

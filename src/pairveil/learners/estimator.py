@@ -504,7 +504,8 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         scaled = self.components_ / getattr(
             self, "column_scale_", 1.0
         )  # of rows as they were learned
-        longest = 2 * self.data_norm * float(np.linalg.norm(scaled, 2))
+        # Where noise left nothing but zeros, everybody is at distance 0: in the first cell.
+        longest = 2 * self.data_norm * float(np.linalg.norm(scaled, 2)) or 1.0
         histogram = DistanceCounts(components=self.components_, longest=longest)
         query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
         check_noise(noise, query.n_entries, LAPLACE.norm)

@@ -45,9 +45,9 @@ from pairveil.privacy.units import (
     PEOPLE_TOGETHER,
     POINTS_ARE_PUBLIC,
     SELECTED_CAVEAT,
-    SELECTED_TUPLES_CAVEAT,
     UNITS,
     UNKNOWN_TOPOLOGY,
+    WORDS,
     Unit,
     meanings_of,
 )
@@ -161,7 +161,6 @@ def material_of(given: Any, found: Resolved) -> Material:
     positions, rows = found.positions, chosen.rows
     if positions is not None:
         rows = positions[rows].astype(np.int64)
-    caveat = SELECTED_CAVEAT if kind.on_pairs else SELECTED_TUPLES_CAVEAT
     said = {
         ASSUMED_TOPOLOGY: found.inferred,
         PEOPLE_TOGETHER: getattr(data, "together", None) is not None,
@@ -173,7 +172,9 @@ def material_of(given: Any, found: Resolved) -> Material:
         used_rows=rows,
         costs=kind.costs(_kappas(given, chosen.taken), l2=l2),
         selection=_selection(
-            given.select, None if chosen.used is data else caveat, chosen.given.relationship
+            given.select,
+            None if chosen.used is data else WORDS[kind.name].dropped,
+            chosen.given.relationship,
         ),
         public=tuple(sentence for sentence, holds in said.items() if holds),
         # Who is who was read off the features: fine for a look, too weak for a promise to others.

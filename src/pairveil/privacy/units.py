@@ -91,8 +91,8 @@ KAPPA_RULES: dict[str, str] = {
 """How kappa follows from that of several parties, and what is said of it."""
 SCORED_APART: str = _TEXT["said"]["scored_apart"]
 """What every certificate says whose score is of people who were not learned from."""
-SELECTED_CAVEAT, SELECTED_TUPLES_CAVEAT = WORDS["pairs"].dropped, WORDS["tuples"].dropped
-"""Said where labelled pairs, or tuples with answers, were dropped."""
+SELECTED_CAVEAT = WORDS["pairs"].dropped
+"""Said where labelled pairs were dropped."""
 
 PROMISE: dict[str, str] = _TEXT["promise"]
 VERDICT: dict[str, str] = _TEXT["verdict"]

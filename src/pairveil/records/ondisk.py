@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import scipy  # as in `validation`
 
 from pairveil.errors import InputError
 from pairveil.foreign import check_archive, check_growth, taking_apart
@@ -99,9 +98,11 @@ def _not_whole(path: Path) -> InputError:
 
 
 def _load_sparse(path: Path) -> Any:
+    from scipy import sparse  # here: who receives a release may not have it
+
     try:
         with path.open("rb") as file:
-            found = scipy.sparse.load_npz(file)
+            found = sparse.load_npz(file)
     except Exception:
         raise InputError(f"{path.name} is not a whole scipy sparse file") from None
     # As CSR it has a pointer for each row, and what is learned a number for each column.

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy  # its parts load on first use
 
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
+from pairveil.foreign import is_sparse
 from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
 from pairveil.records.dirt import sifted
 from pairveil.records.identity import (
@@ -29,7 +29,12 @@ from pairveil.records.identity import (
 from pairveil.records.kinds import COUNTED_PAIRS, PAIRS
 from pairveil.records.records import Records, face
 from pairveil.records.tables import FeatureTable, PairTable, as_ids, numbered, refuse_repeated
-from pairveil.records.validation import check_labels, check_members, clip_rows_and_say_so
+from pairveil.records.validation import (
+    check_labels,
+    check_members,
+    clip_rows_and_say_so,
+    without_levels,
+)
 
 
 class PairSet(Records):
@@ -203,10 +208,10 @@ class PairSet(Records):
 
 def _without(differences: Any, null: np.ndarray) -> Any:
     """Differences of which some are zero: such a pair contributes nothing to any statistic."""
-    if not scipy.sparse.issparse(differences):
+    if not is_sparse(differences):
         differences[null] = 0
         return differences
-    rows = scipy.sparse.csr_array(differences)
+    rows = differences.tocsr()
     rows.data[np.repeat(null, np.diff(rows.indptr))] = 0
     return rows
 
@@ -295,7 +300,7 @@ def _sharing(together: Mapping[Any, Any], ids: np.ndarray) -> tuple[np.ndarray, 
 
 def record_numbers(pairs: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
     """The records' ids in order, and each row's two records as places among them."""
-    listed = np.asarray(pairs)
+    listed = np.asarray(without_levels(pairs))
     if listed.shape != (n_pairs, 2):
         raise InputError(
             f"pairs must name the two records of each of the {n_pairs} rows: shape (n, 2)"

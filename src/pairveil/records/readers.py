@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import scipy  # as in `validation`
 
 from pairveil._warn import warn
 from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError, PrivateNote
-from pairveil.foreign import taking_apart
+from pairveil.foreign import is_sparse, taking_apart
 from pairveil.printable import many
 from pairveil.records.files import TableSource, open_table, require_file
 from pairveil.records.identity import folded_ids, look_up, rows_of_ids, say_similar
@@ -104,7 +103,7 @@ def read_features(
     ('age',)
     """
     left_out = {exclude} if isinstance(exclude, str) else set(exclude)
-    if scipy.sparse.issparse(source) or isinstance(source, np.ndarray):
+    if is_sparse(source) or isinstance(source, np.ndarray):
         if schema is not None:
             raise InputError("a schema needs a table with column names, not an array")
         return FeatureTable(np.arange(source.shape[0] if source.ndim else 0), source)

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy  # its parts load on first use: who only counts pairs needs no sparse matrices
 
 from pairveil._warn import warn
 from pairveil.errors import InputError, PrivateNote
-from pairveil.foreign import as_csr
+from pairveil.foreign import as_csr, is_sparse
 from pairveil.printable import many
 from pairveil.records.kinds import RecordKind
 
@@ -47,7 +46,7 @@ def name_column(column: int, names: Sequence[str] | None) -> str:
 
 def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
     """Features as a finite (n, d) float array or CSR matrix; float32 and float64 stay as they are."""
-    table: Any = as_csr(values) if scipy.sparse.issparse(values) else np.asarray(values)
+    table: Any = as_csr(values) if is_sparse(values) else np.asarray(values)
     if table.ndim != 2:
         raise InputError(
             f"features must be a table of people by columns, not an array of {table.ndim} dimensions"
@@ -67,7 +66,7 @@ def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
 
 
 def _check_finite(table: Any, names: Sequence[str] | None) -> None:
-    if scipy.sparse.issparse(table):
+    if is_sparse(table):
         bad = np.flatnonzero(~np.isfinite(table.data))
         if bad.size:
             row = int(np.searchsorted(table.indptr, bad[0], side="right")) - 1
@@ -206,7 +205,7 @@ def neither(labels: np.ndarray) -> np.ndarray:
 def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
     """Scale every row longer than ``data_norm`` (in l2) back to that length."""
     bound = check_data_norm(data_norm)
-    table: Any = as_csr(values) if scipy.sparse.issparse(values) else np.asarray(values)
+    table: Any = as_csr(values) if is_sparse(values) else np.asarray(values)
     if table.dtype.kind != "f":
         table = table.astype(np.float64)
     norms = row_norms(table)
@@ -221,7 +220,7 @@ def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
     rounding = 1e-6 if table.dtype == np.float32 else 1e-9
     n_clipped = int(np.count_nonzero(norms > bound * (1 + rounding)))
     clipped = table.copy()
-    if scipy.sparse.issparse(clipped):
+    if is_sparse(clipped):
         scale = np.ones(len(norms))
         scale[long] = factors
         clipped.data *= np.repeat(scale, np.diff(clipped.indptr)).astype(clipped.dtype)
@@ -253,7 +252,7 @@ def row_norms(values: Any) -> np.ndarray:
     """The l2 norm of every row, as float64, without overflow and block by block."""
     n_rows = values.shape[0]
     norms = np.empty(n_rows)
-    if scipy.sparse.issparse(values):
+    if is_sparse(values):
         table = as_csr(values)
         for row_block in row_blocks(n_rows):
             part = table[row_block]

@@ -141,7 +141,7 @@ class ErrorCurve(JsonRelease):
     count_noise: float
     score_range: tuple[float, float]
     confidence: float
-    certificate: Certificate | None
+    certificate: Certificate | Any
     asked: float | None = None
     of_distance: bool = False
 

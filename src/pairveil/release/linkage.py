@@ -49,7 +49,7 @@ class ReleasedLinkage(JsonRelease):
     m: tuple[FloatArray, ...]
     u: tuple[FloatArray, ...]
     prior: float
-    certificate: Certificate | None = None
+    certificate: Certificate | Any = None
     names: tuple[str, ...] | None = None
     count_noise: float = 0.0
     n_behind: tuple[tuple[float, float], ...] | None = None

@@ -115,7 +115,7 @@ class ReleasedMetric(Release):
     file, what, most, formats = METRIC_FILE, "release", None, FORMATS
 
     components: FloatArray
-    certificate: Certificate | None = None
+    certificate: Certificate | Any = None
     feature_names: tuple[str, ...] | None = None
     column_scale: FloatArray | None = None
     schema: Schema | None = None

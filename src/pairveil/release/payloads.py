@@ -53,7 +53,7 @@ class ReleasedRanking(JsonRelease):
     names: Sequence[str] | None = None
     rank_low: Any = None
     rank_high: Any = None
-    certificate: Certificate | None = None
+    certificate: Certificate | Any = None
 
     def __post_init__(self) -> None:
         strengths = _numbers(self.strengths, 1)
@@ -128,7 +128,7 @@ class ReleasedClusters(JsonRelease):
     centers: Any
     labels: Any = None
     chosen: str | None = None
-    certificate: Certificate | None = None
+    certificate: Certificate | Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centers", _numbers(self.centers, 2))
@@ -230,7 +230,7 @@ class DescribedNetwork(NetworkRelease):
     shape: tuple[int, ...]
     n_parameters: int
     architecture: str
-    certificate: Certificate | None = None
+    certificate: Certificate | Any = None
 
     @classmethod
     def read(cls, artefact: bytes, file: Path) -> Self:  # noqa: ARG003

@@ -161,7 +161,8 @@ class Release:
     formats: ClassVar[tuple[str, ...]] = ()
     """What it can be exported as."""
 
-    certificate: Certificate | None
+    # None where nothing was promised: | Any spares everybody else a check for it.
+    certificate: Certificate | Any
 
     def artefact(self) -> bytes:
         """The content of `file`, which the certificate is about."""
