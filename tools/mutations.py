@@ -1243,8 +1243,8 @@ PARTIES = [
     ),
     Mutation(
         "parties: rows of single precision are summed under the noise of doubles",
-        "if features.dtype == np.float64:\n        return records\n    return records.with_features(features.astype",
-        "if True:\n        return records\n    return records.with_features(features.astype",
+        "own = backend_for(_in_doubles(material.used)",
+        "own = backend_for(material.used",
         _in("test_party_fits"),
     ),
     Mutation(

@@ -14,6 +14,7 @@ from tools.certificate_schema import certificate_schema
 
 from pairveil import Certificate, DPPMetricLearner, PairSet, PrivacyLedger
 from pairveil.engine.backends import messages as wire
+from pairveil.engine.backends.local import backend_for
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import kappa
 from pairveil.jobs.recount import recount
@@ -22,6 +23,7 @@ from pairveil.parties import Consent, Party, coordinate, simulate, take_part, te
 from pairveil.parties.agreement import _union, hashed, own_material, trust_of
 from pairveil.parties.rehearsal import line
 from pairveil.privacy.certificate_file import joint_kappas
+from pairveil.privacy.noise import PartiesNoise
 from pairveil.privacy.units import PARTIES_NOISE, REHEARSED, UNITS
 from pairveil.records.identity import IndexedPairs
 
@@ -524,6 +526,70 @@ def test_whoever_leaves_or_garbles_ends_the_fit_and_no_total_is_formed(instead, 
     assert reason in str(parties[0])
     assert "the ledger was charged for this fit and stays charged" in str(parties[0])
     assert all(len(ledger.entries) == 1 for ledger in ledgers)
+
+
+@pytest.mark.parametrize("colluders", [1, 2])
+def test_every_party_of_a_fit_draws_the_share_that_colluders_leave(monkeypatch, colluders):
+    """Without the colluders' shares there is still all the noise that the plan asks for."""
+    drawn, asked = [], []
+
+    class Kept(PartiesNoise):
+        def gaussian(self, total, scale, grid=None):
+            drawn.append(scale)
+            return super().gaussian(total, scale, grid)
+
+    class Heard(Watched):
+        def receive(self, most):
+            found = super().receive(most)
+            message = msgspec.msgpack.decode(found)
+            asked.extend([message["scale"]] if message["kind"] == "question" else [])
+            return found
+
+    monkeypatch.setattr("pairveil.parties.agreement.PartiesNoise", Kept)
+    fit_for_real(
+        hospitals(3), DPPMetricLearner(**QUICK), colluders=colluders,
+        change=lambda i, end: Heard(end) if i == 0 else end,
+    )  # fmt: skip
+    left = np.sqrt(3 - colluders) * np.array(drawn).reshape(
+        -1, 3
+    )  # of each answer: all draw, then the next
+    assert len(left) == len(asked) == 5
+    assert (left >= np.array(asked)[:, None]).all()
+    assert left == pytest.approx(np.repeat(asked, 3).reshape(-1, 3), rel=1e-12)
+
+
+def test_sums_are_of_doubles_whatever_the_rows_are(monkeypatch):
+    """The noise is scaled for sums of doubles: those of single precision err more."""
+    summed = []
+
+    def spy(records, name):
+        summed.append(records.features.dtype)
+        return backend_for(records, name)
+
+    monkeypatch.setattr("pairveil.parties.agreement.backend_for", spy)
+    whole = hospital(0)
+    single = PairSet(whole.features.astype(np.float32), whole.pairs, whole.labels, ids=whole.ids)
+    assert single.features.dtype == np.float32
+    joint, _ = fit_for_real([single, hospital(10**5)], DPPMetricLearner(**QUICK))
+    assert joint.certificate.verify()
+    assert summed == [np.float64] * 2
+
+
+def test_a_release_takes_no_seed_from_the_coordinator():
+    ledgers = [PrivacyLedger(3.0, 1e-5) for _ in range(2)]
+    problem, _ = fit_for_real(
+        hospitals(2), DPPMetricLearner(random_state=0, **QUICK), ledgers=ledgers
+    )
+    assert "seeded noise can be taken off again" in str(problem)
+    assert not any(ledger.entries for ledger in ledgers)
+
+
+def test_what_64_bits_cannot_hold_ends_a_fit_before_any_charge(monkeypatch):
+    monkeypatch.setattr("pairveil.engine.backends.parties.TAILS", 2.0**40)
+    ledgers = [PrivacyLedger(3.0, 1e-5) for _ in range(2)]
+    problem, _ = fit_for_real(hospitals(2), DPPMetricLearner(**QUICK), ledgers=ledgers)
+    assert "do not fit into exact 64-bit sums" in str(problem)
+    assert not any(ledger.entries for ledger in ledgers)
 
 
 def test_a_late_party_ends_the_fit():
