@@ -1274,6 +1274,42 @@ PARTIES = [
         "if False:",
         _in("test_party_fits"),
     ),
+    Mutation(
+        "parties: people hashed with two keys are found at no two parties",
+        "if one.same_key != joined[0].same_key:",
+        "if False:",
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: each draws the share of a fit without colluders",
+        "shares = terms.n_parties - terms.colluders if",
+        "shares = terms.n_parties if",
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: a ledger is charged one party's kappas",
+        "costs=PAIRS.costs({unit: roster.kappas_used[unit] for unit in UNITS}),",
+        "costs=PAIRS.costs({unit: roster.who[0].kappas[unit] for unit in UNITS}),",
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: a seed that the coordinator knows takes the noise off",
+        'terms.options.get("random_state") is None',
+        'terms.options.get("random_state") != "none"',
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: rows of single precision are summed under the noise of doubles",
+        "own = backend_for(_in_doubles(material.used)",
+        "own = backend_for(material.used",
+        _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: nobody asks whether 64 bits hold the sums and the noise",
+        "check_room(plan, len(parties.who), shares)",
+        "pass",
+        _in("test_party_fits"),
+    ),
 ]
 
 MUTATIONS = [

@@ -67,6 +67,18 @@ class Hearing(Telling):
         self.said += sentences
 
 
+class Tables(Telling):
+    """Keeps the tables that a job shows."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = []
+
+    def table(self, title, columns, rows, *more, **about):
+        del columns, more, about
+        self.tables.append((title, rows))
+
+
 def contents(folder):
     return {one.name: one.read_bytes() for one in folder.iterdir()}
 
@@ -337,6 +349,17 @@ def test_federate_simulate_divides_people_by_site(tmp_path):
         assert certificate.verify().problems == ()
         assert certificate.kappas["person"] == (3 if rule == "sum" else 1)
         assert not certificate.for_release
+    ids = np.concatenate([part.ids for part in parts])
+    sites = [f"s{i:02d}" for i in range(12)]
+    cut = np.minimum(
+        np.arange(len(ids)) // 2 * 2 // 60, 11
+    )  # 30 pairs a site, and the rest in the last
+    people = people.set_column(3, "site", pa.array([sites[place] for place in cut]))
+    csv.write_csv(people, tmp_path / "people.csv")
+    heard = Tables()
+    FederateJob(kappa_rule="disjoint", **asked | {"epsilon": 5.0}).run(heard)
+    (rows,) = [rows for title, rows in heard.tables if title == "Who took part"]
+    assert [row[1] for row in rows] == ["30"] * 11 + ["570"]
     with pytest.raises(InputError, match="two sites at least"):
         FederateJob(**asked | {"site": "id", "columns": ["a", "b"]}).run()
 

@@ -14,14 +14,16 @@ from tools.certificate_schema import certificate_schema
 
 from pairveil import Certificate, DPPMetricLearner, PairSet, PrivacyLedger
 from pairveil.engine.backends import messages as wire
+from pairveil.engine.backends.local import backend_for
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import kappa
 from pairveil.jobs.recount import recount
 from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.parties import Consent, Party, coordinate, simulate, take_part, terms_for
-from pairveil.parties.agreement import own_material, trust_of
+from pairveil.parties.agreement import _union, hashed, own_material, trust_of
 from pairveil.parties.rehearsal import line
 from pairveil.privacy.certificate_file import joint_kappas
+from pairveil.privacy.noise import PartiesNoise
 from pairveil.privacy.units import PARTIES_NOISE, REHEARSED, UNITS
 from pairveil.records.identity import IndexedPairs
 
@@ -40,7 +42,9 @@ def of(parts):
     )
 
 
-def fit_for_real(parts, learner, *, consents=None, names=None, ledgers=None, change=None, **terms):
+def fit_for_real(
+    parts, learner, *, consents=None, names=None, ledgers=None, change=None, keys=None, **terms
+):
     """A fit that is no rehearsal: the coordinator's result, and each party's result or problem."""
     proposed = terms_for(learner, len(parts), **terms)
     rule = proposed.kappa_rule
@@ -54,7 +58,7 @@ def fit_for_real(parts, learner, *, consents=None, names=None, ledgers=None, cha
             material=partial(own_material, pairs=parts[i]),
             consent=(consents or {}).get(i, usual),
             ledger=None if ledgers is None else ledgers[i],
-            graph_key=KEY,
+            graph_key=KEY if keys is None else keys[i],
         )
         end = lines[i][1] if change is None else change(i, lines[i][1])
         try:
@@ -220,6 +224,59 @@ def test_kappa_of_several_parties_is_not_recounted_from_one_selection(released):
         assert not found.problems
 
 
+def test_parties_that_hash_with_two_keys_are_told_apart_before_any_charge():
+    """A line end more in one of the files: nobody would be found at both, and kappa would be 1 and not 4."""
+    n = 60
+    paths = [path(list(range(n))), path(np.random.default_rng(1).permutation(n).tolist())]
+    ledgers = [PrivacyLedger(99.0, 1e-5) for _ in paths]
+    learner = DPPMetricLearner(epsilon=9.0, **QUICK)
+    problem, _ = fit_for_real(
+        paths, learner, kappa_rule="union", keys=[KEY, KEY + b"\n"], ledgers=ledgers
+    )
+    assert "party 'B' hashed ids with another key than party 'A'" in str(problem)
+    assert not any(ledger.entries for ledger in ledgers)
+    # What shows that keys are alike is of one fit: it does not show which fits were made with one key.
+    shown = []
+
+    class Joining(Watched):
+        def send(self, message):
+            found = msgspec.msgpack.decode(message)
+            shown.extend([found["same_key"]] if "same_key" in found else [])
+            super().send(message)
+
+    for _ in range(2):
+        joint, _ = fit_for_real(
+            paths, learner, kappa_rule="union", change=lambda i, end: Joining(end)
+        )
+        assert joint.certificate.kappas["relationship"] == 4
+    assert shown[0] == shown[1] != shown[2] == shown[3]
+
+
+def test_joined_kappas_cover_every_union_of_graphs_that_share_people():
+    """By the sum; and the union of hashed ids is that of the ids, whichever side they are on."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        graphs, joined = [], []
+        every = np.column_stack(np.triu_indices(int(rng.integers(2, 9)), 1))
+        for place in range(int(rng.integers(2, 5))):
+            some = every[rng.permutation(len(every))[: rng.integers(1, len(every) + 1)]]
+            graphs.append(some)
+            found = kappa(some)
+            stated = {unit: found.of(unit) for unit in UNITS}
+            turned = np.where(rng.random((len(some), 1)) < 0.5, some, some[:, ::-1])
+            joined.append(
+                wire.Joining(
+                    f"{place}", bytes(32), None, 1, len(some), len(some), stated, stated, "0" * 64,
+                    edges=hashed(np.arange(9), KEY)[turned].tobytes(),
+                    used=np.packbits(np.ones(len(some), dtype=bool)).tobytes(),
+                )
+            )  # fmt: skip
+        union = {unit: kappa(np.vstack(graphs)).of(unit) for unit in UNITS}
+        summed = joint_kappas("sum", [one.kappas_used for one in joined])
+        assert all(summed[unit] >= union[unit] for unit in UNITS)
+        assert _union(joined) == (union, union)
+
+
 def friendship(first, n_triangles):
     """Triangles that share one person: she has a large b, everybody else 2."""
     ends = first + 1 + np.arange(2 * n_triangles).reshape(-1, 2)
@@ -357,6 +414,7 @@ def test_a_ledger_that_does_not_allow_it_stops_the_fit_before_anybody_is_charged
         ({"colluders": 2}, "it asks for 2 colluders at least"),
         ({"schema": "[age]"}, "it has another schema"),
         ({"rehearsal": True}, "a rehearsal is no fit"),
+        ({"data_norm": 2.0}, "its rows were brought to data norm 2"),
     ],
 )
 def test_terms_that_a_party_does_not_consent_to_end_it_before_any_charge(consent, reason):
@@ -366,9 +424,15 @@ def test_terms_that_a_party_does_not_consent_to_end_it_before_any_charge(consent
         hospitals(2), DPPMetricLearner(**QUICK), kappa_rule="disjoint", ledgers=ledgers,
         consents={1: replace(usual, **consent)},
     )  # fmt: skip
-    assert reason in str(problem)
+    assert f"party 'B' ended the fit: {reason}" in str(problem)  # it had not joined yet
     assert reason in str(parties[1])
     assert not any(ledger.entries for ledger in ledgers)
+
+
+@pytest.mark.parametrize("name", ["", "Zürich", "a" * 41, "-a", "a\n"])
+def test_a_name_that_no_message_can_carry_is_refused_at_once(name):
+    with pytest.raises(InputError, match="a party's name has 1 to 40 letters"):
+        Party(name, partial(own_material, pairs=hospital(0)), Consent(1.0))
 
 
 def test_what_parties_bring_must_go_together():
@@ -462,6 +526,70 @@ def test_whoever_leaves_or_garbles_ends_the_fit_and_no_total_is_formed(instead, 
     assert reason in str(parties[0])
     assert "the ledger was charged for this fit and stays charged" in str(parties[0])
     assert all(len(ledger.entries) == 1 for ledger in ledgers)
+
+
+@pytest.mark.parametrize("colluders", [1, 2])
+def test_every_party_of_a_fit_draws_the_share_that_colluders_leave(monkeypatch, colluders):
+    """Without the colluders' shares there is still all the noise that the plan asks for."""
+    drawn, asked = [], []
+
+    class Kept(PartiesNoise):
+        def gaussian(self, total, scale, grid=None):
+            drawn.append(scale)
+            return super().gaussian(total, scale, grid)
+
+    class Heard(Watched):
+        def receive(self, most):
+            found = super().receive(most)
+            message = msgspec.msgpack.decode(found)
+            asked.extend([message["scale"]] if message["kind"] == "question" else [])
+            return found
+
+    monkeypatch.setattr("pairveil.parties.agreement.PartiesNoise", Kept)
+    fit_for_real(
+        hospitals(3), DPPMetricLearner(**QUICK), colluders=colluders,
+        change=lambda i, end: Heard(end) if i == 0 else end,
+    )  # fmt: skip
+    left = np.sqrt(3 - colluders) * np.array(drawn).reshape(
+        -1, 3
+    )  # of each answer: all draw, then the next
+    assert len(left) == len(asked) == 5
+    assert (left >= np.array(asked)[:, None]).all()
+    assert left == pytest.approx(np.repeat(asked, 3).reshape(-1, 3), rel=1e-12)
+
+
+def test_sums_are_of_doubles_whatever_the_rows_are(monkeypatch):
+    """The noise is scaled for sums of doubles: those of single precision err more."""
+    summed = []
+
+    def spy(records, name):
+        summed.append(records.features.dtype)
+        return backend_for(records, name)
+
+    monkeypatch.setattr("pairveil.parties.agreement.backend_for", spy)
+    whole = hospital(0)
+    single = PairSet(whole.features.astype(np.float32), whole.pairs, whole.labels, ids=whole.ids)
+    assert single.features.dtype == np.float32
+    joint, _ = fit_for_real([single, hospital(10**5)], DPPMetricLearner(**QUICK))
+    assert joint.certificate.verify()
+    assert summed == [np.float64] * 2
+
+
+def test_a_release_takes_no_seed_from_the_coordinator():
+    ledgers = [PrivacyLedger(3.0, 1e-5) for _ in range(2)]
+    problem, _ = fit_for_real(
+        hospitals(2), DPPMetricLearner(random_state=0, **QUICK), ledgers=ledgers
+    )
+    assert "seeded noise can be taken off again" in str(problem)
+    assert not any(ledger.entries for ledger in ledgers)
+
+
+def test_what_64_bits_cannot_hold_ends_a_fit_before_any_charge(monkeypatch):
+    monkeypatch.setattr("pairveil.engine.backends.parties.TAILS", 2.0**40)
+    ledgers = [PrivacyLedger(3.0, 1e-5) for _ in range(2)]
+    problem, _ = fit_for_real(hospitals(2), DPPMetricLearner(**QUICK), ledgers=ledgers)
+    assert "do not fit into exact 64-bit sums" in str(problem)
+    assert not any(ledger.entries for ledger in ledgers)
 
 
 def test_a_late_party_ends_the_fit():
@@ -577,6 +705,57 @@ def test_a_roster_that_lists_one_name_twice_is_refused():
         "roster", lambda found: found | {"who": [*found["who"][:2], found["who"][1]]}
     )
     assert "other parties or numbers" in str(parties[0])
+
+
+def test_a_party_takes_the_same_metric_in_other_rows():
+    """Directions of equal length have no order: a decomposition turns them as the machine does."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+
+    def how(found):
+        rows = np.frombuffer(found["components"]).reshape(4, 4)
+        return found | {"components": (turn @ rows).tobytes()}
+
+    _, parties = hearing("finished", how)
+    assert np.allclose(turn @ parties[1].components, parties[0].components)
+
+
+def test_who_leaves_when_all_is_released_takes_it_from_nobody():
+    """Everybody is charged by now: one who is gone must not cost the others the metric."""
+
+    class Leaving(Watched):
+        def receive(self, most):
+            found = super().receive(most)
+            if msgspec.msgpack.decode(found)["kind"] == "finished":
+                raise EOFError
+            return found
+
+    class Gone(Watched):
+        def send(self, message):
+            if msgspec.msgpack.decode(message)["kind"] == "finished":
+                raise OSError
+            super().send(message)
+
+    proposed = terms_for(DPPMetricLearner(**QUICK), 2)
+    lines, results = [line(10.0) for _ in range(2)], [None] * 2
+
+    def run(i, end):
+        party = Party(
+            "AB"[i], partial(own_material, pairs=hospital(10**5 * i)), Consent(10.0, 1e-4)
+        )
+        try:
+            results[i] = take_part(end, party)
+        except PartyError as problem:
+            results[i] = problem
+
+    ends = [Leaving(lines[0][1]), lines[1][1]]
+    threads = [threading.Thread(target=run, args=(i, end)) for i, end in enumerate(ends)]
+    for thread in threads:
+        thread.start()
+    joint = coordinate(proposed, [Gone(lines[0][0]), lines[1][0]])
+    for thread in threads:
+        thread.join()
+    assert "went away" in str(results[0])
+    assert (results[1].components == joint.components).all()
 
 
 def with_digest(found):

@@ -1,13 +1,14 @@
 """What the masks hide, how much noise there is, and what the sum of discrete Gaussians costs."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from joint import Watched, hospitals, together
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 
 from pairveil.engine.backends.parties import Masks, check_room
 from pairveil.engine.plan import Plan
@@ -150,6 +151,56 @@ def test_the_noise_of_the_honest_parties_alone_suffices(shares, trusted):
     assert variance == pytest.approx(3 / shares, rel=0.055)
 
 
+@pytest.mark.parametrize("shares", [1, 2])
+def test_the_law_of_the_noise_that_colluders_do_not_know_is_the_one_that_is_proved(shares):
+    """Three parties; what is left when 3 - shares take their noise off, against the exact law of its sum.
+
+    Eight steps: each whole number is counted. A chi-square test that fails once in 10^6 honest runs.
+    """
+    steps, taken, n_rounds = 8.0, [], 4
+
+    class Kept(PartiesNoise):
+        def gaussian(self, total, scale, grid=None):
+            drawn = super().gaussian(total, scale, grid)
+            taken.append(drawn)
+            return drawn
+
+    noises = [PartiesNoise() for _ in range(shares + 1)] + [Kept() for _ in range(3 - shares)]
+    query = replace(QUERY, noise_multiplier=steps)
+    parts = hospitals(3)
+    found, _ = together(parts, query, Ones(), 1.0, steps, noises, shares=shares, rounds=n_rounds)
+    whole = sum(clipped_sum(part, None, Ones(), "l2", 1.0) for part in parts)
+    left = np.sum(found, axis=0) - n_rounds * whole - np.sum(taken, axis=0)
+    # The sum of four answers: each entry is the sum of four draws of the honest.
+    law = law_of(n_rounds * shares, steps / math.sqrt(shares))
+    far = len(law) // 2
+    near = np.abs(np.arange(-far, far + 1)) <= 32
+    counts = np.bincount(np.clip(left, -33, 33).astype(int) + 33, minlength=67)
+    expected = N_ENTRIES * law[near].astype(float)
+    seen = ((counts[1:-1] - expected) ** 2 / expected).sum()
+    rest, outside = N_ENTRIES - expected.sum(), counts[0] + counts[-1]
+    assert seen + (outside - rest) ** 2 / rest < chi2.isf(1e-6, 65)
+
+
+@pytest.mark.parametrize("shares", [2, 3, 7])
+def test_the_exact_privacy_of_the_noise_is_within_what_is_charged(shares):
+    """The most that any event tells two totals apart, one unit from each other, by the law of the sum."""
+    deviation = 64.0 * math.sqrt(
+        shares
+    )  # there the slack of discrete noise is small enough to see past
+    shift = round(deviation)
+    mu, slack = shift / deviation, delta_slack(1, deviation, shares=shares)
+
+    def advantage(n_shares, epsilon):
+        law = law_of(n_shares, 64.0)
+        return np.maximum(law[shift:] - math.exp(epsilon) * law[:-shift], 0.0).sum()
+
+    for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0, 4.0):
+        beyond = math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+        assert advantage(shares, epsilon) <= norm.cdf(mu / 2 - epsilon / mu) - beyond + slack
+    assert advantage(shares - 1, 0.0) > 2 * norm.cdf(mu / 2) - 1 + slack  # a share too few is seen
+
+
 def test_the_coordinators_noise_is_not_scaled_by_parties():
     noises = [TrustedNoise()] + [SeededNoise(i) for i in range(3)]
     parts = hospitals(3)
@@ -164,6 +215,14 @@ def pmf(variance, far):
     z = np.arange(-far, far + 1, dtype=np.longdouble)
     weights = np.exp(-z * z / (2 * np.longdouble(variance)))
     return weights / weights.sum()
+
+
+def law_of(n_shares, deviation):
+    """The exact law of the sum of so many discrete Gaussians."""
+    law = np.ones(1)
+    for _ in range(n_shares):
+        law = np.convolve(law, pmf(deviation**2, int(30 * deviation)))
+    return law
 
 
 @pytest.mark.parametrize("n_shares", [2, 3, 5])

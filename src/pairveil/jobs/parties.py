@@ -270,7 +270,7 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
         ]
         consent = Consent(
             self.epsilon, self.delta, self.unit, tuple(rules), self.trust_coordinator, self.colluders, text,
-            adjacency=self.adjacency,
+            adjacency=self.adjacency, data_norm=self.data_norm,
         )  # fmt: skip
         party = Party(
             self.called,

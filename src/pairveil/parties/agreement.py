@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -273,6 +274,11 @@ def _union(joined: Sequence[wire.Joining]) -> tuple[Known, Known]:
     edges, used = [], []
     for one in joined:
         n = one.n_pairs_given
+        if one.same_key != joined[0].same_key:
+            raise Disagreement(
+                f"party '{one.name}' hashed ids with another key than party '{joined[0].name}', and nobody "
+                "would be found at both: --graph-key takes the same bytes everywhere"
+            )
         if len(one.edges) != 2 * _HASH * n or len(one.used) != -(-n // 8):
             raise Disagreement(f"party '{one.name}' sent no hashed ids of its pairs: --graph-key")
         edges.append(np.frombuffer(one.edges, dtype=f"V{_HASH}").reshape(n, 2))
@@ -327,6 +333,8 @@ class Consent:
         The TOML that brings this party's columns to scale.
     rehearsal : bool
         Whether this is one.
+    data_norm : float or None
+        What this party's rows were brought to; None: to whatever the terms say.
     """
 
     epsilon: float
@@ -338,6 +346,7 @@ class Consent:
     schema: str | None = None
     rehearsal: bool = False
     adjacency: Adjacency = "zero-out"
+    data_norm: float | None = None
 
     def check(self, terms: wire.Terms) -> None:
         """Refuse terms that this party does not consent to."""
@@ -346,6 +355,8 @@ class Consent:
             "it runs another version of pairveil": (terms.protocol, terms.version)
             == (wire.PROTOCOL, __version__),
             "it has another schema": digest_of_schema(self.schema) == terms.schema,
+            f"its rows were brought to data norm {self.data_norm}": self.data_norm
+            in (None, terms.options.get("data_norm")),
             f"it allows epsilon {self.epsilon:g} at most": isinstance(wanted, int | float)
             and wanted <= self.epsilon,
             f"it allows delta {self.delta:g} at most": isinstance(delta, int | float)
@@ -392,6 +403,15 @@ class Party:
     ledger: PrivacyLedger | None = None
     graph_key: bytes | None = field(default=None, repr=False)
     columns: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            msgspec.convert(self.name, wire.Name)
+        except msgspec.ValidationError:
+            raise InputError(
+                "a party's name has 1 to 40 letters, digits, spaces, dots, dashes and underscores (A-Z, a-z, "
+                "0-9), and starts with a letter or digit"
+            ) from None
 
 
 def own_material(learner: Any, pairs: Any, y: Any = None) -> Material:
@@ -450,7 +470,7 @@ def take_part(
     """
     charged = 0 if party.ledger is None else len(party.ledger.entries)
     try:
-        with _refusing([channel]):
+        with _refusing([channel], party.name):
             return _take_part(channel, party, on_step, agreed)
     except PartyError as problem:
         now = charged if party.ledger is None else len(party.ledger.entries)
@@ -506,13 +526,18 @@ def _take_part(
     joint = Joint(learner, certificate, fingerprint, finished, records.feature_names)
     ours, rows = learner.components_, finished.n_components
     alike = rows == len(ours) and len(finished.components) == 8 * ours.size
-    if not alike or not np.allclose(
-        joint.components, ours, rtol=1e-6, atol=1e-6 * float(np.abs(ours).max())
-    ):
+    if not alike or not _same_metric(joint.components, ours):
         raise PartyError(
             "the coordinator finished with another metric than follows from the totals"
         )
     return joint
+
+
+def _same_metric(one: FloatArray, other: FloatArray) -> bool:
+    """Whether W'W of both is the same: machines turn rows of W that have equal lengths differently."""
+    probes = np.random.default_rng().normal(size=(one.shape[1], 8))
+    found, wanted = (W.T @ (W @ probes) for W in (one, other))
+    return bool(np.abs(found - wanted).max() <= 1e-6 * np.abs(wanted).max())
 
 
 def _usable(material: Material) -> Material:
@@ -542,7 +567,7 @@ def _joining(party: Party, terms: wire.Terms, material: Material, key: bytes) ->
     # Row 3 of two tables is two people: pairs of row numbers are never the same pairs to a ledger.
     named = graph_digest(used) or secrets.token_hex(32)
     graph = hashlib.sha256(f"pairveil party {named}".encode()).hexdigest()
-    edges = bits = b""
+    same_key = edges = bits = b""
     if terms.kappa_rule == "union":
         if party.graph_key is None or given.ids is None:
             raise Disagreement("it has no key to hash the ids of its pairs with, or no ids")
@@ -551,7 +576,8 @@ def _joining(party: Party, terms: wire.Terms, material: Material, key: bytes) ->
             raise Disagreement(
                 "two ids of one of its pairs differ in case, spaces or zeros alone: are they one person?"
             )
-        edges = ends.tobytes()
+        about = b"pairveil parties graph key" + terms.session
+        same_key, edges = hmac.digest(party.graph_key, about, "sha256"), ends.tobytes()
         taken = np.zeros(given.n_pairs, dtype=bool)
         taken[_places(given, used)] = True
         bits = np.packbits(taken).tobytes()
@@ -565,6 +591,7 @@ def _joining(party: Party, terms: wire.Terms, material: Material, key: bytes) ->
         kappas_given={unit: material.given_kappa.of(unit) for unit in UNITS},
         kappas_used={unit: material.used_kappa.of(unit) for unit in UNITS},
         graph=graph,
+        same_key=same_key,
         edges=edges,
         used=bits,
     )
@@ -675,8 +702,11 @@ def _coordinate(
     finished = wire.Finished(
         components.astype("<f8").tobytes(), len(components), certificate.to_json()
     )
-    for name, channel in by_name.items():
-        send(channel, finished, f"party '{name}'")
+    for channel in channels:
+        with suppress(
+            PartyError
+        ):  # all is released by now: who has gone gets it from another party
+            send(channel, finished, "")
     return Joint(learner, certificate, fingerprint, finished, records.feature_names)
 
 
@@ -697,8 +727,8 @@ def _check_joined(joined: Sequence[wire.Joining]) -> None:
 
 
 @contextmanager
-def _refusing(channels: Sequence[Channel]) -> Iterator[None]:
-    """Tell the others why a fit ends, in a sentence that holds nothing private; then close."""
+def _refusing(channels: Sequence[Channel], name: str | None = None) -> Iterator[None]:
+    """Tell the others why a fit ends, and whose, in a sentence that holds nothing private; then close."""
     reason = None
     try:
         yield
@@ -715,7 +745,7 @@ def _refusing(channels: Sequence[Channel]) -> Iterator[None]:
         for channel in channels:
             if reason is not None:
                 with suppress(PartyError):  # who has gone hears nothing
-                    send(channel, wire.Refusal(reason[:500]), "")
+                    send(channel, wire.Refusal(reason[:500], name), "")
             with suppress(OSError):
                 channel.close()
 

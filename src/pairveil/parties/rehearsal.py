@@ -143,7 +143,8 @@ def simulate(
     def run(place: int) -> None:
         made = partial(own_material, pairs=parts[place])
         ledger = ledgers[place] if ledgers else None
-        party = Party(f"party {place + 1}", made, consent, ledger, graph_key)
+        name = f"party {place + 1:0{len(str(len(parts)))}}"  # in the order of the parts
+        party = Party(name, made, consent, ledger, graph_key)
         try:
             take_part(lines[place][1], party)
         except BaseException as problem:

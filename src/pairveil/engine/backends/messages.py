@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from pairveil.errors import PartyError
 from pairveil.printable import printable
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Of these messages and of what is done with them; another one is refused."""
 
 SMALL = 1 << 20
@@ -39,6 +39,7 @@ class Refusal(Message):
     """The fit ends here, and why; sent by whoever cannot go on."""
 
     reason: Annotated[str, Meta(max_length=500)]
+    name: Name | None = None  # of the party that says so
 
 
 class Terms(Message):
@@ -69,6 +70,7 @@ class Joining(Message):
     kappas_given: Kappas
     kappas_used: Kappas
     graph: Digest
+    same_key: bytes = b""  # union: equal where the keys of the hash are
     edges: bytes = b""  # union: 32 bytes a given pair, keyed hashes of both ids
     used: bytes = b""  # union: a bit a given pair
 
@@ -184,7 +186,8 @@ def receive(channel: Channel, wanted: type[Kind], who: str, most: int = SMALL) -
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise PartyError(f"{who} sent what is no message of this protocol") from None
     if isinstance(found, Refusal):
-        raise PartyError(f"{who} ended the fit: {printable(found.reason)}")
+        told = who if found.name is None else f"party '{found.name}'"
+        raise PartyError(f"{told} ended the fit: {printable(found.reason)}")
     if not isinstance(found, wanted):
         raise PartyError(f"{who} sent another message than its turn asks for")
     return found
