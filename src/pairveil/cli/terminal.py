@@ -175,17 +175,7 @@ def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[
 
 
 class Terminal(Telling):
-    """Tells people on stdout, or programs by one JSON object.
-
-    Parameters
-    ----------
-    json : bool
-        Print the result as JSON, and nothing else on stdout.
-    quiet : bool
-        Print errors only.
-    notes : list of str
-        What was warned of, which grows.
-    """
+    """Tells people on stdout, or programs by one JSON object; ``notes`` grows with what was warned of."""
 
     def __init__(
         self, json: bool = False, quiet: bool = False, notes: list[str] | None = None

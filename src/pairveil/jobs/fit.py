@@ -142,13 +142,6 @@ class TrainingOptions(PeopleOptions, PairOptions):
 def input_of(name: str, pairs: str | None, classes: str | None) -> str:
     """The kind of input that was given: a key of `FILES_OF` that the learner can learn from.
 
-    Parameters
-    ----------
-    name : str
-        Of the learner.
-    pairs, classes : str or None
-        The file of pairs or tuples and the column of classes, where given.
-
     Examples
     --------
     >>> input_of("contrastive", None, "ward")

@@ -26,41 +26,19 @@ _NOT_PLAIN = "the certificate does not say plainly how many records a person has
 
 
 class Recount(NamedTuple):
-    """What the public graph says of a certificate.
+    """What the public graph says of a certificate."""
 
-    Attributes
-    ----------
-    kappa_matches : bool or None
-        True: kappa of every unit was counted from the graph, and none is above what is stated. False: one
-        is, or this is another graph. None: of some unit it could not be counted.
-    graph_matches : bool or None
-        Whether this is the graph whose digest the certificate carries; None where that was not compared.
-    unknown : tuple of str
-        Units whose kappa was not counted and stays the sender's word.
-    sentences : list of str
-        What was compared, for people.
-    problems : list of str
-        What does not agree.
-    """
-
+    # True: kappa of every unit was counted from the graph, and none is above what is stated. False: one
+    # is, or this is another graph. None: of some unit it could not be counted.
     kappa_matches: bool | None
-    graph_matches: bool | None
-    unknown: tuple[str, ...]
-    sentences: list[str]
-    problems: list[str]
+    graph_matches: bool | None  # its digest is the certificate's; None where that was not compared
+    unknown: tuple[str, ...]  # units whose kappa was not counted and stays the sender's word
+    sentences: list[str]  # what was compared, for people
+    problems: list[str]  # what does not agree
 
 
 def recount(certificate: Any, indexed: Any, salt: bytes | None) -> Recount:
-    """Compare a certificate with the public graph of all given pairs.
-
-    Parameters
-    ----------
-    certificate : Certificate
-    indexed : IndexedPairs
-        The graph: ids and pairs, labels not needed.
-    salt : bytes or None
-        The sender's salt, for the digest.
-    """
+    """Compare a certificate with the public graph of all given pairs; ``salt`` is for its digest."""
     c = certificate
     sentences: list[str] = []
     problems = _other_graph(c, indexed, sentences)
@@ -116,13 +94,7 @@ def kappas_of(c: Any, indexed: Any) -> dict[str, int | str]:
 
     A number is returned only where the pairs of *all* queries are known to be in the graph and the unit's
     own meaning was counted in them: a person's as one id, an entity's as its R largest degrees, a group's as
-    a component that is small enough to be one group.
-
-    Parameters
-    ----------
-    c : Certificate
-        Whose numbers do not contradict each other.
-    indexed : IndexedPairs
+    a component that is small enough to be one group. The certificate must not contradict itself.
     """
     from pairveil.graph.kappa import kappa
     from pairveil.learners.preparing import pairs_of_entity

@@ -312,12 +312,7 @@ _SIMILAR, _DISSIMILAR, _ZERO, _ONE, _MINUS_ONE, _UNKNOWN, _TRUE = 1, -1, 0, 2, -
 class LabelColumn:
     """Gathers a column of labels, batch by batch; one byte a row.
 
-    Parameters
-    ----------
-    zero_means : {'similar', 'dissimilar'}, optional
-        What 0 (and false and no) stands for; without it they are refused.
-    column : str, optional
-        The column's name: ``is_match`` and the like say what true means.
+    Without ``zero_means`` 0, false and no are refused, unless the ``column``'s name says what true means.
     """
 
     kind: ColumnKind = "text"

@@ -119,25 +119,13 @@ def read_certificate(folder: Path, file: Path, artefact: bytes) -> Certificate |
 
 
 class About(NamedTuple):
-    """What a release's README says of its own kind, for the one who receives it.
+    """What a release's README says of its own kind, for the one who receives it; in Markdown."""
 
-    Attributes
-    ----------
-    title : str
-        Of the page: what was released.
-    holds, besides : str
-        List items of what is in the folder: the artefact, and files other than certificate and README.
-    sections : str
-        Tables or lists, in Markdown.
-    use : str
-        Lines of Python.
-    """
-
-    title: str
-    holds: str
-    use: str
-    besides: str = ""
-    sections: str = ""
+    title: str  # what was released
+    holds: str  # list items: the artefact
+    use: str  # lines of Python
+    besides: str = ""  # list items: files other than artefact, certificate and README
+    sections: str = ""  # tables or lists
 
 
 class Release:

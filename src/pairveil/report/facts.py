@@ -64,25 +64,12 @@ def verdict_of(data: ReportData, releases: Releases | None = None) -> Verdict:
 
 
 class Asked(NamedTuple):
-    """Something that was computed from the private data, with noise.
+    """Something that was computed from the private data, with noise."""
 
-    Attributes
-    ----------
-    name : str
-        The query's own, or what its event is called.
-    entries : int or None
-        Numbers in the answer, where the plan tells.
-    noise : float
-        In multiples of the most that one record can add.
-    share : float or None
-        Of the records, at random; None for batches that go through all.
-    times : float
-    """
-
-    name: str
-    entries: int | None
-    noise: float
-    share: float | None
+    name: str  # the query's own, or what its event is called
+    entries: int | None  # numbers in the answer, where the plan tells
+    noise: float  # in multiples of the most that one record can add
+    share: float | None  # of the records, at random; None for batches that go through all
     times: float
 
 

@@ -27,14 +27,8 @@ def score_public(
 ) -> tuple[PublicTest, ProjectedPoints]:
     """How well a metric tells public people apart, and where it puts them.
 
-    Parameters
-    ----------
-    X, classes : arrays of shape (n, n_features) and (n,)
-        Public people, as numbers in the metric's order, and their classes: of nobody whose pairs were used.
-    note : str
-        Which people, in a few words.
-    n_pairs : int
-        Random pairs to score, each class equally often.
+    ``X`` are numbers in the metric's order, of nobody whose pairs were used; ``note`` says in a few words of
+    which people. Pairs are random, each class equally often.
 
     Examples
     --------

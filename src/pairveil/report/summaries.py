@@ -110,14 +110,7 @@ def budget_of(ledger: PrivacyLedger) -> Budget:
 
 
 def summary_of(learner: Any, **parts: Any) -> Summary:
-    """What the page may show of a fitted learner: the graph's counts and the ledger; nothing private.
-
-    Parameters
-    ----------
-    learner : PrivateLearner
-    **parts
-        Other fields of `Summary`.
-    """
+    """What the page may show of a fitted learner: the graph's counts and the ledger; nothing private."""
     budget = None if learner.accountant is None else budget_of(learner.accountant)
     used, given = getattr(learner, "graphs_", (None, None))  # a metric's
     score = score_of(getattr(learner, "score_", None))

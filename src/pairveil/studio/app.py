@@ -363,17 +363,7 @@ async def _sorry(_: Request, problem: Exception) -> Response:
 
 
 def create_app(project: Project, token: str | None = None, port: int = 8765) -> Guard:
-    """The whole application, behind its guard.
-
-    Parameters
-    ----------
-    token : str, optional
-        One is made if none is given.
-    port : int
-        That the server will listen on.
-
-    Returns an ASGI application.
-    """
+    """The whole application, an ASGI one, behind its guard; a token is made where none is given."""
     studio = Studio(project)
     both = ["GET", "POST"]
     steps: dict[str, Callable[[Request], Awaitable[Response]]] = {

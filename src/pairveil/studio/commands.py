@@ -122,13 +122,7 @@ class Answer(NamedTuple):
 
 
 async def ask(words: list[str]) -> Answer:
-    """Run a command with ``--json`` and return what it answered.
-
-    Raises
-    ------
-    InputError
-        With the one line that the command said.
-    """
+    """Run a command with ``--json``; InputError with the one line that it said, where it failed."""
     process = await asyncio.create_subprocess_exec(
         *PROGRAM,
         *words,

@@ -75,16 +75,7 @@ class Settings:
 
 
 class Project:
-    """One folder, for one release.
-
-    Parameters
-    ----------
-    folder : path
-        Made if it is not there, for this user alone.
-    ledger : path, optional
-        The budget file; ``ledger.json`` in the folder by default. The command line may charge it too.
-    budget : float
-        Total epsilon, where the ledger is new.
+    """One folder, made for this user alone, for one release; and a ledger, by default a file in it.
 
     Examples
     --------
@@ -180,12 +171,7 @@ class Project:
     async def receive(self, which: str, name: str, content: AsyncIterator[bytes]) -> Path:
         """A table that somebody sends, whole, in a draft of its own: nothing else is touched yet.
 
-        Parameters
-        ----------
-        which : {'people', 'pairs', 'public'}
-        name : str
-            What the sender calls it. Only its ending is believed, and only if it is known.
-        content : bytes, in pieces
+        Of the name only the ending is believed, and only if it is known.
         """
         ending = Path(name.replace("\\", "/")).suffix.lower()
         if which not in TABLES or ending not in ENDINGS:

@@ -28,14 +28,9 @@ _UNREADABLE = (
 
 
 class Reading:
-    """The page of one received release; its methods are routes.
+    """The page of one received release, whose files are in ``folder`` meanwhile; its methods are routes.
 
-    Parameters
-    ----------
-    folder : path
-        Where the received files are while their page is made.
-    page : callable
-        Shows a page of the studio by its name.
+    ``page`` shows a page of the studio by its name.
     """
 
     def __init__(self, folder: Path, page: Callable[..., Response]) -> None:

@@ -19,12 +19,7 @@ _ENDS = ("SIGINT", "SIGTERM", "SIGHUP")
 def serve(project: Project, port: int, announce: Callable[[str], None]) -> None:
     """Serve a project until Ctrl-C, or until its terminal is closed. What it makes is for this user alone.
 
-    Parameters
-    ----------
-    port : int
-        0 takes a free one.
-    announce : callable
-        Gets the address, with its one-time token, when the server listens.
+    Port 0 takes a free one; ``announce`` gets the address, with its one-time token, when the server listens.
     """
     with naming("studio", "The studio"):
         import uvicorn
