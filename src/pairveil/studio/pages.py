@@ -144,40 +144,7 @@ def files_page(project: Project, names: Mapping[str, Sequence[str]]) -> dict[str
         | {"public_classes": FIELD_OF["--test-classes"]},
         "names": {field: names.get(FIELDS[field], ()) for field in FIELDS},
         "of": FIELDS,
-        "tables": [
-            {
-                "which": "people",
-                "source": "pairs classes",
-                "title": "People",
-                "help": "One row for each person: an id, and a column for each thing that is known.",
-                "name": settings.people_name if project.table("people") else "",
-            },
-            {
-                "which": "levels",
-                "source": "levels",
-                "title": "Comparison levels",
-                "help": "One row for each pair of records: both ids, and a column for each comparison. 0 "
-                "means that nothing agrees, the highest that all does, -1 or empty that it is not known.",
-                "name": settings.levels_name if project.table("levels") else "",
-            },
-            {
-                "which": "pairs",
-                "source": "pairs levels",
-                "title": "Labelled pairs",
-                "help": "One row for each pair: the ids of two people, and whether they are the same or "
-                "different.",
-                "name": settings.pairs_name if project.table("pairs") else "",
-            },
-            {
-                "which": "public",
-                "source": "pairs classes",
-                "title": "Public people to score on (may be left out)",
-                "help": "The people's columns and a class, of public people who are not learned from. "
-                "The report then says how good the metric is. Without it, some of your own pairs can be kept "
-                "out and scored: the third step asks.",
-                "name": settings.public_name if project.table("public") else "",
-            },
-        ],
+        "given": {w: getattr(settings, f"{w}_name") for w in TABLES if project.table(w)},
     }
 
 
