@@ -563,4 +563,4 @@ def test_a_logarithm_survives_the_form(project) -> None:
         "type": "number", "bounds": [0, 500], "scale": "log", "offset": 0.5
     }  # fmt: skip
     (shown,) = fields_of(schema.to_dict())
-    assert (shown.log, shown.offset) == (True, "0.5")
+    assert (shown["log"], shown["offset"]) == (True, "0.5")

@@ -24,7 +24,6 @@ import typer
 
 from pairveil import __version__
 from pairveil._lazy import naming
-from pairveil.cli.studio import StudioJob
 from pairveil.cli.terminal import Terminal, say_error, say_note, spoken_warnings
 from pairveil.errors import BudgetError, InputError, PairveilError
 from pairveil.foreign import parse_toml, read_regular
@@ -44,6 +43,7 @@ from pairveil.jobs.received import (
     SignJob,
     TransformJob,
 )
+from pairveil.studio.server import StudioJob
 
 # ---- a job as a command --------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import filecmp
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -296,13 +296,18 @@ class JsonRelease(Release):
     format: ClassVar[str]
 
     def content(self) -> dict[str, Any]:
-        """All that is released, for JSON."""
-        raise NotImplementedError
+        """All that is released, for JSON: by default the fields beside the certificate."""
+        parts = {name: getattr(self, name) for name in self._fields()}
+        return {name: getattr(part, "tolist", lambda p=part: p)() for name, part in parts.items()}
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> Self:
         """From what `content` gave, without its certificate; KeyError, TypeError or ValueError if not."""
-        raise NotImplementedError
+        return cls(**{name: content[name] for name in cls._fields()})
+
+    @classmethod
+    def _fields(cls) -> list[str]:
+        return [one.name for one in fields(cls) if one.name != "certificate"]  # type: ignore[arg-type]
 
     def artefact(self) -> bytes:
         """The content with its format and version."""

@@ -289,14 +289,11 @@ def sizes_of(clusters: Any) -> list[float]:
     return [float(one) for one in np.sqrt((away**2).sum(axis=1))]
 
 
-def thresholds_of(curve: ErrorCurve) -> list[OperatingPoint]:
-    """Rates to choose from, and the one that was asked for."""
-    return operating_points(curve, RATES)
-
-
-def chosen_of(curve: ErrorCurve | None) -> OperatingPoint | None:
-    """The threshold that was asked for."""
-    return None if curve is None else next(iter(operating_points(curve, ())), None)
+def thresholds_of(curve: ErrorCurve | None) -> tuple[list[OperatingPoint], OperatingPoint | None]:
+    """Rates to choose from, the one that was asked for among them, and that one."""
+    if curve is None:
+        return [], None
+    return operating_points(curve, RATES), next(iter(operating_points(curve, ())), None)
 
 
 def advice_of(curve: ErrorCurve) -> str:

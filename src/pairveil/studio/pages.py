@@ -209,14 +209,12 @@ def _shared(one: str, other: str) -> int:
 
 def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[str, Any]:
     """Each column with what is to be filled in; what was typed stands where a form was refused."""
-    fields = [asdict(field) for field in fields_of(read_schema_data(project))]
-    if form:
-        for field in fields:
-            number = field["number"]
-            for name in ("type", "low", "high", "values", "fill", "format", "unit", "offset"):
-                field[name] = form.get(f"{name}-{number}", field[name])
-            for name in ("indicator", "log"):
-                field[name] = form.get(f"{name}-{number}") == "yes"
+    fields = fields_of(read_schema_data(project))
+    for field in fields if form else ():
+        for name in field.keys() - {"number", "name"}:
+            typed = (form or {}).get(f"{name}-{field['number']}")
+            is_tick = isinstance(field[name], bool)
+            field[name] = typed == "yes" if is_tick else field[name] if typed is None else typed
     empty = sum(f["type"] == "number" and not f["low"] for f in fields)
     learned = project.settings.classes if project.by_classes else None
     return {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}

@@ -105,43 +105,19 @@ class Project:
                 f"folder, or close it to them with `chmod 700 {folder}`"
             )
         self.ledger = Path(ledger).resolve() if ledger else self.folder / "ledger.json"
+        self.release, self.schema = self.folder / "release", self.folder / "schema.toml"
+        self.problems, self.checkpoint = (
+            self.folder / "problems.csv",
+            self.folder / "fit.checkpoint",
+        )
+        self.key, self.public_key = self.folder / "sender.pem", self.folder / "sender.pem.pub"
 
     # ---- files -------------------------------------------------------------------------------------
-
-    @property
-    def release(self) -> Path:
-        """Where the release will be."""
-        return self.folder / "release"
-
-    @property
-    def schema(self) -> Path:
-        """Public facts about the columns."""
-        return self.folder / "schema.toml"
-
-    @property
-    def problems(self) -> Path:
-        """The list of all that is wrong with the tables."""
-        return self.folder / "problems.csv"
 
     @property
     def has_problems(self) -> bool:
         """Whether something is wrong with the tables: there is a line below the header."""
         return self.problems.is_file() and self.problems.read_bytes().count(b"\n") > 1
-
-    @property
-    def checkpoint(self) -> Path:
-        """Answers of a fit in progress."""
-        return self.folder / "fit.checkpoint"
-
-    @property
-    def key(self) -> Path:
-        """The private key that releases are signed with; receivers get the public one beside it."""
-        return self.folder / "sender.pem"
-
-    @property
-    def public_key(self) -> Path:
-        """What receivers check signatures by."""
-        return self.folder / "sender.pem.pub"
 
     @property
     def is_released(self) -> bool:
