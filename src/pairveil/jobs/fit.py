@@ -410,7 +410,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
                 return
             digest = None
             if self.graph_salt is not None:
-                from pairveil.jobs.recount import salted_digest
+                from pairveil.jobs.received import salted_digest
 
                 digest = salted_digest(training.pairs, self.graph_salt)
             if not far:

@@ -220,25 +220,9 @@ class ReleasedMetric(Release):
         *,
         overwrite: bool = False,
     ) -> FolderDraft:
-        """Make sure of the folder of a release before anything is spent on it.
+        """Make sure of the folder of a release, and of room for it and its report, before anything is spent.
 
-        Parameters
-        ----------
-        folder : path
-        n_features, n_components : int
-            Of the metric to come; without ``n_components`` a square one.
-        overwrite : bool
-            Whether an earlier release may be replaced.
-
-        Returns
-        -------
-        FolderDraft
-            For `save`. It keeps the room for the release, its report included, until it is closed.
-
-        Raises
-        ------
-        InputError
-            The folder is in use, cannot be written, or its disk has no room.
+        Without ``n_components`` the metric to come is square. `save` takes what is returned.
 
         Examples
         --------
