@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairveil._warn import warn
-from pairveil.errors import DataWarning, InputError, PairveilWarning
+from pairveil.errors import DataWarning, InputError, PairveilWarning, warn
 from pairveil.graph import SELECTIONS
 from pairveil.jobs.job import FILES, REPORT, Telling, argument, option
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairveil._warn import warn
-from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.errors import InputError, PrivacyLeakWarning, warn
 from pairveil.jobs.options import PairOptions, PeopleOptions, ScalingOptions, listed
 from pairveil.privacy.units import ASSUMED_CLASSES
 from pairveil.records.kinds import GROUPS, PAIRS, PEOPLE, TUPLES, RecordKind

@@ -23,8 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pairveil._warn import warn
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, warn
 from pairveil.jobs.job import OUTPUT, PRIVACY, Telling, option
 from pairveil.privacy.units import round_up, times_in_100
 from pairveil.privacy.verdict import Verdict, releases_of, verdict

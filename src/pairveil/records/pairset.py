@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load on first use
 
-from pairveil._warn import warn
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
 from pairveil.records.dirt import sifted
 from pairveil.records.identity import (

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy  # as in `validation`
 
-from pairveil._warn import warn
 from pairveil.column_names import ColumnKind
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import taking_apart
 from pairveil.printable import many
 from pairveil.records.files import TableSource, open_table, require_file

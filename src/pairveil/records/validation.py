@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts load on first use: who only counts pairs needs no sparse matrices
 
-from pairveil._warn import warn
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import as_csr
 from pairveil.printable import many
 from pairveil.records.kinds import RecordKind
