@@ -23,9 +23,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pairveil.errors import GuaranteeWarning, PrivateNote
+from pairveil.foreign import plain
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import AT_END, Telling, options, spelling
-from pairveil.jobs.spending import plain
 from pairveil.printable import printable
 from pairveil.privacy.units import round_up
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pairveil.errors import DataWarning, InputError, warn
+from pairveil.foreign import plain
 from pairveil.jobs.job import OUTPUT, PRIVACY, Telling, option
 from pairveil.privacy.units import round_up, times_in_100
 from pairveil.privacy.verdict import Verdict, releases_of, verdict
@@ -286,19 +287,6 @@ def write_json(out: Path, content: dict[str, Any]) -> None:
     from pairveil.files import write_file
 
     write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
-
-
-def plain(value: Any) -> Any:
-    """A value as strict JSON: numpy to Python, infinity to the string 'inf', NaN to null."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
 
 
 # ---- what is promised, told ----------------------------------------------------------------------

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from pairveil.errors import InputError
-from pairveil.foreign import parse_json, read_regular, taking_apart
+from pairveil.foreign import parse_json, plain, read_regular, taking_apart
 from pairveil.graph import GraphSummary
 from pairveil.release.release import SUMMARY_FILE
 from pairveil.report.words import in_bits
@@ -176,7 +176,7 @@ class Summary:
     def to_json(self) -> str:
         """The text of ``summary.json``."""
         content = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        return json.dumps(_without_infinities(content), indent=1, allow_nan=False) + "\n"
+        return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Summary:
@@ -311,17 +311,8 @@ def read_summary(folder: Path) -> Summary:
     return Summary.from_json(read_regular(file).decode("utf-8", errors="replace"))
 
 
-def _without_infinities(value: Any) -> Any:
-    """Strict JSON has no infinity; the string 'inf' stands for it, and ``float`` reads it back."""
-    if isinstance(value, Mapping):
-        return {key: _without_infinities(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_infinities(item) for item in value]
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
 def _with_infinities(value: Any) -> Any:
-    """What `_without_infinities` was given, where a number may be infinite."""
+    """What `pairveil.foreign.plain` was given, where a number may be infinite."""
     if isinstance(value, Mapping):
         return {
             key: math.inf if item == "inf" and key in _MAY_BE_INFINITE else _with_infinities(item)
