@@ -38,7 +38,7 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands, forms
 from pairveil.studio.app import create_app
-from pairveil.studio.fitting import Fitting
+from pairveil.studio.commands import Fitting
 from pairveil.studio.project import MOST_COLUMNS, Project
 
 EVILS = (

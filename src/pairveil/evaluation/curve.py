@@ -421,19 +421,7 @@ class Auc(NamedTuple):
 
 @dataclass(frozen=True)
 class PairAuc:
-    """What an evaluation on private pairs releases.
-
-    Attributes
-    ----------
-    aucs : tuple of Auc
-        One for each metric, on the same pairs.
-    confidence : float
-        Of all intervals together.
-    effective_share : float
-        Pairs that share people are not independent: intervals count this share of them.
-    certificate : Certificate or None
-        None where epsilon is infinite.
-    """
+    """What an evaluation on private pairs releases."""
 
     aucs: tuple[Auc, ...]  # one for each metric, on the same pairs
     confidence: float  # of all intervals together

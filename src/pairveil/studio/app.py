@@ -26,7 +26,7 @@ from starlette.routing import Route
 from pairveil.errors import InputError, PairveilError
 from pairveil.report.page import asset, environment
 from pairveil.studio import commands, forms, pages
-from pairveil.studio.fitting import Fitting
+from pairveil.studio.commands import Fitting
 from pairveil.studio.guard import Guard
 from pairveil.studio.project import Project, check_width, column_names, likely_label
 from pairveil.studio.reading import Reading, report_page

@@ -74,7 +74,7 @@ def serve(project: Project, port: int, announce: Callable[[str], None]) -> None:
         import uvicorn
 
         from pairveil.studio.app import create_app
-        from pairveil.studio.fitting import Fitting
+        from pairveil.studio.commands import Fitting
     with socket.socket() as listening:
         # Not SO_REUSEPORT: nobody else may listen on this port and take our requests.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
