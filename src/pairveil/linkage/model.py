@@ -490,9 +490,7 @@ class PrivateLinkageModel(PrivateLearner):
         check_is_fitted(self, "m_")
         return self.released().match_probability(levels, prior)
 
-    def decision_function(self, levels: Any) -> FloatArray:
-        """Same as `match_weights`: larger means 'match'."""
-        return self.match_weights(levels)
+    decision_function = match_weights  # larger means 'match'
 
     # ---- Splink ----------------------------------------------------------------------------------
 
