@@ -506,7 +506,7 @@ def _cluster(scheduler: str | None) -> Any:
 def _save(learner: Any, training: Training, draft: Any, digest: str | None) -> Any:
     """Write the release of a fitted learner into its draft; returns its certificate."""
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.summaries import summary_text
+    from pairveil.report.facts import summary_text
 
     scale = training.scale
     certificate = replace(learner.certificate_, graph_digest=digest)

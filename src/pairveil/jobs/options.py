@@ -293,9 +293,8 @@ def write_page(
     that was learned from is looked at. ``name``: of the folder that is shown, where it is a draft still.
     """
     from pairveil.report.data import Cover
-    from pairveil.report.facts import read_evaluation
+    from pairveil.report.facts import read_evaluation, read_release, with_curve
     from pairveil.report.page import write
-    from pairveil.report.summaries import read_release, with_curve
 
     said = said or PageOptions()
     said.check_page(classes)
@@ -323,7 +322,7 @@ def _with_public_test(data: Any, folder: Path, table: Path, column: str, id: str
     from pairveil.jobs.reading import read_people_of
     from pairveil.records.readers import read_classes
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.summaries import scaled, score_public
+    from pairveil.report.facts import scaled, score_public
 
     metric = ReleasedMetric.load(folder)
     people, classes = read_people_of(metric, table, id), read_classes(table, column)

@@ -276,7 +276,7 @@ def keep_budget(draft: Any, ledger: Any) -> None:
     """Put what the ledger says of all releases together into the draft of a release."""
     from pairveil.release.release import SUMMARY_FILE
     from pairveil.report.data import Summary
-    from pairveil.report.summaries import budget_of
+    from pairveil.report.facts import budget_of
 
     if ledger is not None:
         draft.write(SUMMARY_FILE, Summary(budget=budget_of(ledger)).to_json())

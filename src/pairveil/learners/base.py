@@ -694,6 +694,6 @@ class PrivateLearner(WithoutData):
         if self.certificate_ is None:
             raise InputError("epsilon=inf promises nothing: there is nothing to release")
         # What is past the trust boundary stands above this part.
-        summary = import_module("pairveil.report.summaries").summary_text(self)
+        summary = import_module("pairveil.report.facts").summary_text(self)
         saved: Path = self._released().save(folder, summary=summary, **options)
         return saved

@@ -142,7 +142,7 @@ def render(data: ReportData) -> str:
     Examples
     --------
     >>> from pairveil.report.data import ReportData
-    >>> from pairveil.report.summaries import metric_shape
+    >>> from pairveil.report.facts import metric_shape
     >>> page = render(ReportData(certificate=None, metric=metric_shape([[1.0, 2.0]])))
     >>> page.startswith("<!doctype html>"), "promises nothing" in page
     (True, True)

@@ -356,7 +356,7 @@ def shown(project: Project) -> str:
 def done_page(project: Project) -> dict[str, Any]:
     """Where the release is, and which commands use it."""
     from pairveil.release.signing import is_signed
-    from pairveil.report.summaries import read_release
+    from pairveil.report.facts import read_release
 
     data = read_release(project.release)
     files = sorted(file.name for file in project.release.iterdir() if file.is_file())
