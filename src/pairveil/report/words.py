@@ -181,6 +181,6 @@ def short(name: str, longest: int = 23) -> str:
 
 
 FILTERS = (
-    shlex.quote, repr, plain_public, number, cost, percent, at_most, odds_factor, odds, sure, one_in, in_100, span,
-    in_bits, short,
+    shlex.quote, repr, plain_public, number, cost, percent, at_most, odds_factor, odds, sure, one_in, in_100,
+    span, in_bits, short,
 )  # fmt: skip
