@@ -22,7 +22,7 @@ from pairveil.privacy.units import Unit
 from pairveil.schema.columns import ClassColumn
 from pairveil.schema.schema import Schema, to_toml
 from pairveil.studio.commands import EPSILONS
-from pairveil.studio.project import Project, Settings
+from pairveil.studio.project import Project, Settings, bounded
 
 MOST_BYTES = 1 << 20
 TYPES = ("number", "category", "date", "class", "id", "skip")
@@ -31,11 +31,8 @@ MOST_TEXT = 300
 
 async def read_form(request: Request) -> dict[str, str]:
     """The fields of a form; the last of several with one name."""
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_BYTES:
-            raise InputError("the form is too long: leave columns out of the table")
+    too_long = "the form is too long: leave columns out of the table"
+    body = b"".join([piece async for piece in bounded(request.stream(), MOST_BYTES, too_long)])
     try:
         pairs = parse_qsl(
             body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50_000

@@ -153,17 +153,12 @@ class Project:
         if which not in TABLES or ending not in ENDINGS:
             raise InputError(f"choose a file that ends in {', '.join(ENDINGS)}")
         draft = self.folder / f".part-{secrets.token_hex(8)}{ending}"
-        size = 0
+        too_large = "the file is larger than 4 GB, which is more than the studio takes"
         try:
             with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:
-                async for piece in content:
-                    size += len(piece)
-                    if size > MOST_BYTES:
-                        raise InputError(
-                            "the file is larger than 4 GB, which is more than the studio takes"
-                        )
+                async for piece in bounded(content, MOST_BYTES, too_large):
                     file.write(piece)
-            if size == 0:
+            if draft.stat().st_size == 0:
                 raise InputError("the file is empty")
         except BaseException:
             draft.unlink(missing_ok=True)
@@ -255,6 +250,16 @@ class Project:
                 if file.is_file() and not file.is_symlink():
                     archive.write(file, f"release/{file.name}")
         return buffer.getvalue()
+
+
+async def bounded(content: AsyncIterator[bytes], most: int, why: str) -> AsyncIterator[bytes]:
+    """What somebody sends, piece by piece; InputError that says ``why`` where it is too much."""
+    size = 0
+    async for piece in content:
+        size += len(piece)
+        if size > most:
+            raise InputError(why)
+        yield piece
 
 
 def column_names(file: Path, name: str) -> tuple[str, ...]:
