@@ -15,8 +15,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from pairveil._lazy import need
-from pairveil._warn import warn
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, warn
 from pairveil.printable import shortened
 
 ColumnKind = Literal["number", "text"]

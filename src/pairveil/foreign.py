@@ -255,6 +255,19 @@ def is_sparse(values: Any) -> bool:
     return loaded is not None and bool(loaded.issparse(values))
 
 
+def plain(value: Any) -> Any:
+    """The way back: a value as strict JSON: numpy to Python, infinity to the string 'inf', NaN to null."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
 def as_csr(values: Any) -> sparse.csr_array:
     """A sparse matrix as CSR with each entry stored once; the caller's matrix is left alone.
 

@@ -22,7 +22,7 @@ from pairveil import (
     PairSet,
     error_curve,
 )
-from pairveil.jobs.recount import recount
+from pairveil.jobs.received import recount
 from pairveil.learners.preparing import entity_sentence
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS, public_of

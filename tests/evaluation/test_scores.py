@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pairveil.errors import InputError
-from pairveil.evaluation.scores import gain_kept, knn_accuracy, pair_auc, sample_test_pairs
+from pairveil.evaluation.scores import gain_kept, knn_guess, pair_auc, sample_test_pairs
 
 
 def test_pair_auc_is_the_share_of_rightly_ordered_pairs_of_pairs():
@@ -42,8 +42,8 @@ def test_one_class_is_refused():
 
 def test_knn_uses_the_metric():
     train, test = np.array([[0.0, 0.0], [1.0, 9.0]]), np.array([[0.1, 9.0]])
-    assert knn_accuracy(None, train, [0, 1], test, [0], k=1).accuracy == 0.0
-    assert knn_accuracy([[1.0, 0.0]], train, [0, 1], test, [0], k=1).accuracy == 1.0
+    assert knn_guess(None, train, [0, 1], test, k=1).tolist() == [1]
+    assert knn_guess([[1.0, 0.0]], train, [0, 1], test, k=1).tolist() == [0]
 
 
 def test_gain_kept_has_no_value_where_there_is_no_gain():

@@ -21,7 +21,7 @@ from pairveil import (
     error_curve,
     kappa,
 )
-from pairveil.jobs.recount import recount
+from pairveil.jobs.received import recount
 from pairveil.privacy.certificate import all_epsilons
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import SEARCHED, public_of

@@ -40,8 +40,8 @@ from pairveil.records.readers import read_features, read_pairs
 from pairveil.records.scaling import PublicBounds
 from pairveil.release.exporters import to_csv
 from pairveil.release.metric import ReleasedMetric
+from pairveil.report.facts import read_release
 from pairveil.report.page import render
-from pairveil.report.summaries import read_release
 
 GIGABYTES, SECONDS = 3, 20
 

@@ -17,7 +17,7 @@ from pairveil.engine.backends import messages as wire
 from pairveil.engine.backends.local import backend_for
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import kappa
-from pairveil.jobs.recount import recount
+from pairveil.jobs.received import recount
 from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.parties import Consent, Party, coordinate, simulate, take_part, terms_for
 from pairveil.parties.agreement import _union, hashed, own_material, trust_of

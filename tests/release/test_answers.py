@@ -16,8 +16,8 @@ from pairveil.privacy.units import POINTS_ARE_PUBLIC
 from pairveil.release import signing
 from pairveil.release.payloads import ReleasedClusters, ReleasedRanking
 from pairveil.release.release import load_release
+from pairveil.report.facts import read_release
 from pairveil.report.page import render
-from pairveil.report.summaries import read_release
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 

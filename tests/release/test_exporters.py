@@ -26,7 +26,7 @@ from pairveil.errors import DataWarning, InputError
 from pairveil.records.readers import read_features
 from pairveil.release import exporters
 from pairveil.release import exporters as recipes
-from pairveil.release.projector import SPACES, quoted
+from pairveil.release.exporters import SPACES, quoted
 from pairveil.release.sklearn_transformer import MetricTransformer
 from pairveil.schema.columns import CategoryColumn, Column, DateColumn, NumberColumn
 from pairveil.schema.schema import Schema

@@ -25,8 +25,8 @@ from pairveil.privacy.noise import TrustedNoise
 from pairveil.privacy.profile import best_guess_of, epsilon_of
 from pairveil.release.metric import ReleasedMetric
 from pairveil.report.data import ProjectedPoints, Summary
+from pairveil.report.facts import MAX_LISTED, read_release
 from pairveil.report.page import render
-from pairveil.report.summaries import MAX_LISTED, read_release
 
 DEEP = "[" * 200_000 + "]" * 200_000
 

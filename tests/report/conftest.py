@@ -21,7 +21,7 @@ from pairveil.report.data import (
     UtilityCurve,
     UtilityPoint,
 )
-from pairveil.report.summaries import metric_shape
+from pairveil.report.facts import metric_shape
 
 NAMES = (
     "mean radius",

@@ -25,8 +25,8 @@ from pairveil import DPPMetricLearner, ReleasedRanking, error_curve
 from pairveil.learners.ranking import PrivatePreferenceRanker
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.release.payloads import DescribedNetwork
+from pairveil.report.facts import read_release, with_curve
 from pairveil.report.page import write
-from pairveil.report.summaries import read_release, with_curve
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -14,7 +14,7 @@ from pairveil.graph.kappa import graph_summary, kappa
 from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.report.data import ProjectedPoints, Summary, UtilityCurve, UtilityPoint
-from pairveil.report.summaries import budget_of, metric_shape
+from pairveil.report.facts import budget_of, metric_shape
 
 FIG3 = np.array([(0, 1), (0, 2), (2, 3), (3, 1), (2, 4), (4, 1), (0, 5), (5, 6), (6, 0)])
 

@@ -13,8 +13,8 @@ from pairveil import ErrorCurve, InputError, error_curve
 from pairveil.cli.app import app
 from pairveil.linkage import PrivateLinkageModel, ReleasedLinkage
 from pairveil.release.curve import operating_points
+from pairveil.report.facts import read_release, weight_rows, with_curve
 from pairveil.report.page import render
-from pairveil.report.summaries import read_release, weight_rows, with_curve
 
 N = 3000
 Y = np.repeat([1, -1], N)

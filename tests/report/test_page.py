@@ -22,9 +22,8 @@ from pairveil.privacy.units import WORDS
 from pairveil.report import facts
 from pairveil.report.charts import bin_counts, hundred_guesses, nice_ticks
 from pairveil.report.data import Cover, Evaluation, PublicTest, ReportData, Score, Summary
-from pairveil.report.facts import PLAIN, verdict_of
+from pairveil.report.facts import PLAIN, metric_shape, read_release, verdict_of
 from pairveil.report.page import render, write
-from pairveil.report.summaries import metric_shape, read_release
 from pairveil.report.words import at_most, cost, plain_public
 from pairveil.schema.columns import CategoryColumn, NumberColumn
 

@@ -18,8 +18,7 @@ from studio_tools import enter, open_client, shown_on, step, wait_until_done
 
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
-from pairveil.studio.commands import fit_job
-from pairveil.studio.fitting import Fitting
+from pairveil.studio.commands import Fitting, fit_job
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGSTOP")
 

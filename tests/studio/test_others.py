@@ -26,7 +26,7 @@ from pairveil.cli import app
 from pairveil.errors import InputError
 from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands
-from pairveil.studio.fitting import Fitting
+from pairveil.studio.commands import Fitting
 from pairveil.studio.reading import unpack
 
 

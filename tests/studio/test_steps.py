@@ -38,7 +38,7 @@ from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands, forms
 from pairveil.studio.app import create_app
-from pairveil.studio.fitting import Fitting
+from pairveil.studio.commands import Fitting
 from pairveil.studio.project import MOST_COLUMNS, Project
 
 EVILS = (
@@ -563,4 +563,4 @@ def test_a_logarithm_survives_the_form(project) -> None:
         "type": "number", "bounds": [0, 500], "scale": "log", "offset": 0.5
     }  # fmt: skip
     (shown,) = fields_of(schema.to_dict())
-    assert (shown.log, shown.offset) == (True, "0.5")
+    assert (shown["log"], shown["offset"]) == (True, "0.5")

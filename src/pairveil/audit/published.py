@@ -25,11 +25,10 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Target
 from pairveil.audit.canaries import Neighbours, beyond_margin, label_flip
-from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.errors import InputError, PrivacyLeakWarning, warn
 from pairveil.privacy.compose import epsilon_from_mu
 from pairveil.privacy.events import LaplaceEvent
 from pairveil.privacy.profile import best_guess_of

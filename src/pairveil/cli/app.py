@@ -24,7 +24,6 @@ import typer
 
 from pairveil import __version__
 from pairveil._lazy import naming
-from pairveil.cli.studio import StudioJob
 from pairveil.cli.terminal import Terminal, say_error, say_note, spoken_warnings
 from pairveil.errors import BudgetError, InputError, PairveilError
 from pairveil.foreign import parse_toml, read_regular
@@ -44,6 +43,7 @@ from pairveil.jobs.received import (
     SignJob,
     TransformJob,
 )
+from pairveil.studio.server import StudioJob
 
 # ---- a job as a command --------------------------------------------------------------------------
 
@@ -154,13 +154,8 @@ def find_config(given: Path | None) -> Path | None:
 def read_config(path: Path, *, named: bool) -> dict[str, dict[str, Any]]:
     """Read a configuration as default values, by command and parameter, as click's ``default_map``.
 
-    Parameters
-    ----------
-    path : Path
-        A TOML file. Top-level keys are options of every command that has them, a table is one command's
-        (``[fit]``) and wins over them. What no command knows is an error.
-    named : bool
-        Somebody named the file; one that was found must not set `TYPED`.
+    Top-level keys are options of every command that has them, a table is one command's (``[fit]``) and wins
+    over them. What no command knows is an error. Unless somebody ``named`` the file it must not set `TYPED`.
     """
     content = parse_toml(read_regular(path), str(path))
     tables = {key: value for key, value in content.items() if isinstance(value, dict)}

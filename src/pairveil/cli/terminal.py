@@ -23,9 +23,9 @@ from rich.table import Table
 from rich.text import Text
 
 from pairveil.errors import GuaranteeWarning, PrivateNote
+from pairveil.foreign import plain
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import AT_END, Telling, options, spelling
-from pairveil.jobs.spending import plain
 from pairveil.printable import printable
 from pairveil.privacy.units import round_up
 
@@ -55,7 +55,6 @@ if sys.stderr is None:
 stdout = PlainConsole(highlight=False, soft_wrap=not sys.stdout.isatty())
 stderr = PlainConsole(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
-COMPILING = "compiling once, which takes some seconds; the next run starts at once"
 _ROWS = re.compile(r"\brows? \d")
 _NUMERIC = re.compile(r"[-+\d.,±%\s]*|infinite")
 _KEYWORD = re.compile(
@@ -175,17 +174,7 @@ def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[
 
 
 class Terminal(Telling):
-    """Tells people on stdout, or programs by one JSON object.
-
-    Parameters
-    ----------
-    json : bool
-        Print the result as JSON, and nothing else on stdout.
-    quiet : bool
-        Print errors only.
-    notes : list of str
-        What was warned of, which grows.
-    """
+    """Tells people on stdout, or programs by one JSON object; ``notes`` grows with what was warned of."""
 
     def __init__(
         self, json: bool = False, quiet: bool = False, notes: list[str] | None = None
@@ -238,7 +227,6 @@ class Terminal(Telling):
         """Show that something is going on; nothing where nobody looks (``--json``, ``--quiet``, a pipe)."""
         with ExitStack() as shown:
             if self.talks and stderr.is_terminal:
-                shown.enter_context(compiling_said())
                 shown.enter_context(stderr.status(text))
             yield
 
@@ -250,7 +238,7 @@ class Terminal(Telling):
             return
         words = TextColumn("{task.fields[words]} {task.fields[epsilon]}")
         columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), words)
-        with compiling_said(), Progress(*columns, console=stderr, transient=True) as bar:
+        with Progress(*columns, console=stderr, transient=True) as bar:
             said = "epsilon so far" if charged is None else "epsilon charged"
             self._bar = bar
             task = bar.add_task("learning", total=1.0, words=said, epsilon=round_up(charged or 0.0))
@@ -259,23 +247,3 @@ class Terminal(Telling):
                 bar.update(task, completed=done, epsilon=round_up(charged or spent))
 
             yield show
-
-
-@contextmanager
-def compiling_said() -> Iterator[None]:
-    """Say it, once, when numba compiles something that its cache does not hold."""
-    from numba.core import event
-
-    class Once(event.Listener):  # type: ignore[misc]
-        said = False
-
-        def on_start(self, event: Any) -> None:  # noqa: ARG002
-            if not self.said:
-                self.said = True
-                stderr.print(f"[dim]{COMPILING}[/dim]")
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Once()):
-        yield

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from pairveil._warn import warn
 from pairveil.array_types import IntArray
-from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.errors import InputError, PrivacyLeakWarning, warn
 from pairveil.records.kinds import KINDS, VACANT
 
 PairLoss = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairveil._lazy import offered
+from pairveil._lazy import names_in, offered
 
-__all__ = ["private_pair_auc", "with_score"]
+HOMES = {
+    "pairveil.evaluation.curve": "private_pair_auc",
+    "pairveil.evaluation.held_out": "with_score",
+}
 
-__getattr__ = offered(
-    __name__,
-    {
-        "pairveil.evaluation.curve": "private_pair_auc",
-        "pairveil.evaluation.held_out": "with_score",
-    },
-)
+__all__ = names_in(HOMES)
+__getattr__ = offered(__name__, HOMES)
 
 if TYPE_CHECKING:
     from pairveil.evaluation.curve import private_pair_auc as private_pair_auc

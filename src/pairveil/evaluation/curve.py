@@ -91,19 +91,7 @@ class ScoreRecipe:
 
 
 class PrivateScoreCounts(PrivateLearner):
-    """Releases how scores of genuine and impostor pairs are spread; `pairveil.error_curve` is the way in.
-
-    Parameters
-    ----------
-    score_range : (float, float)
-        Public.
-    entity_records : int, optional
-        Public bound on the records of one person.
-    n_scores : int
-        Scores of each pair.
-    **common
-        As for every learner.
-    """
+    """Releases how scores of genuine and impostor pairs are spread; `pairveil.error_curve` is the way in."""
 
     def __init__(
         self,
@@ -145,22 +133,12 @@ class PrivateScoreCounts(PrivateLearner):
 
 
 class ScorePlan(NamedTuple):
-    """A histogram of scores that is ready to be released; nothing was spent yet.
-
-    Attributes
-    ----------
-    counter : PrivateScoreCounts
-    prepared : Prepared
-    confidence : float
-        Of all bands or intervals together.
-    share : float
-        Pairs that share people are not independent: bands count this share of them.
-    """
+    """A histogram of scores that is ready to be released; nothing was spent yet."""
 
     counter: PrivateScoreCounts
     prepared: Prepared
-    confidence: float
-    share: float
+    confidence: float  # of all bands or intervals together
+    share: float  # pairs that share people are not independent: bands count this share of them
 
     @property
     def count_noise(self) -> float:
@@ -443,24 +421,12 @@ class Auc(NamedTuple):
 
 @dataclass(frozen=True)
 class PairAuc:
-    """What an evaluation on private pairs releases.
+    """What an evaluation on private pairs releases."""
 
-    Attributes
-    ----------
-    aucs : tuple of Auc
-        One for each metric, on the same pairs.
-    confidence : float
-        Of all intervals together.
-    effective_share : float
-        Pairs that share people are not independent: intervals count this share of them.
-    certificate : Certificate or None
-        None where epsilon is infinite.
-    """
-
-    aucs: tuple[Auc, ...]
-    confidence: float
-    effective_share: float
-    certificate: Certificate | None
+    aucs: tuple[Auc, ...]  # one for each metric, on the same pairs
+    confidence: float  # of all intervals together
+    effective_share: float  # pairs that share people are not independent: so many of them count
+    certificate: Certificate | None  # None where epsilon is infinite
 
 
 def private_pair_auc(
@@ -540,20 +506,9 @@ def plan_comparison(
 ) -> ScorePlan:
     """The evaluation of a metric and of plain distance on the same pairs.
 
-    Parameters
-    ----------
-    values : (n, d) array or sparse matrix
-        People's rows as the metric takes them.
-    ends : (K, 2) array
-        Rows of ``values``.
-    labels, pairs
-        As for `private_pair_auc`; a label of 0 is null.
-    components : array or None
-        The metric; None where it is not learned yet, which has the same plan.
-    column_scale, data_norm
-        The factor that brings each column to scale, and how long a row may then be.
-    **promise
-        As for `plan_auc`.
+    ``values`` are people's rows as the metric takes them, ``ends`` rows of these. ``components`` None is a
+    metric that is not learned yet, which has the same plan. ``column_scale`` brings columns to scale, where
+    rows may be as long as ``data_norm``. The rest as for `plan_auc`; a label of 0 is null.
     """
     matrix = np.zeros((1, values.shape[1])) if components is None else np.asarray(components)
     scale = np.ones(values.shape[1]) if column_scale is None else np.asarray(column_scale)

@@ -73,19 +73,9 @@ def split_people(
 
 @dataclass(frozen=True)
 class ScoredFit(Prepared):
-    """A fit that is ready to start, and the score that ends it; `with_score` makes it.
+    """A fit that is ready to start, and the score that ends it; `with_score` makes it."""
 
-    Attributes
-    ----------
-    both : PairSet
-        The pairs that are learned from and those that are scored.
-    scored : PairSet
-        The latter.
-    score : ScorePlan
-        How they are scored.
-    """
-
-    both: PairSet | None = None
+    both: PairSet | None = None  # the pairs that are learned from and those that are scored
     scored: PairSet | None = None
     score: ScorePlan | None = None
 

@@ -6,11 +6,11 @@ tables, so it is only ever reported beside the Euclidean and an untrained metric
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import recall_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from pairveil.release.metric import ReleasedMetric
 
 Seed = int | np.random.Generator | None
-
-
-class KnnScore(NamedTuple):
-    """Share of test people classified rightly, plain and with every class weighing the same."""
-
-    accuracy: float
-    balanced_accuracy: float
 
 
 def project(components: ArrayLike | None, X: ArrayLike) -> FloatArray:
@@ -105,26 +98,19 @@ def pair_auc(
     return float(roc_auc_score(different, squared))
 
 
-def knn_accuracy(
-    components: ArrayLike | None,
-    X_train: ArrayLike,
-    y_train: ArrayLike,
-    X_test: ArrayLike,
-    y_test: ArrayLike,
-    k: int = 5,
-) -> KnnScore:
-    """Nearest-neighbour accuracy under the metric, plain and class-balanced.
+def knn_guess(
+    components: ArrayLike | None, X: ArrayLike, classes: ArrayLike, asked: ArrayLike, k: int = 5
+) -> NDArray[Any]:
+    """Classes of the people asked for, by their nearest neighbours under the metric.
 
     Examples
     --------
-    >>> knn_accuracy(None, [[0.0], [1.0]], [0, 1], [[0.1], [0.9]], [0, 1], k=1).accuracy
-    1.0
+    >>> knn_guess(None, [[0.0], [1.0]], [0, 1], [[0.1], [0.9]], k=1)
+    array([0, 1])
     """
-    model = KNeighborsClassifier(n_neighbors=min(k, len(np.asarray(y_train))))
-    guess = model.fit(project(components, X_train), y_train).predict(project(components, X_test))
-    truth = np.asarray(y_test)
-    balanced = recall_score(truth, guess, labels=np.unique(truth), average="macro")
-    return KnnScore(float(np.mean(guess == truth)), float(balanced))
+    model = KNeighborsClassifier(n_neighbors=min(k, len(np.asarray(classes))))
+    fitted = model.fit(project(components, X), classes)
+    return np.asarray(fitted.predict(project(components, asked)))
 
 
 def gain_kept(auc: float, euclidean: float, reference: float) -> float:
@@ -183,7 +169,7 @@ def _cross_validated_knn(components: Any, X: Any, classes: Any, seed: int) -> fl
         return float("nan")
     folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=seed)
     hits = [
-        knn_accuracy(components, X[train], classes[train], X[test], classes[test]).accuracy
+        np.mean(knn_guess(components, X[train], classes[train], X[test]) == classes[test])
         * len(test)
         for train, test in folds.split(X, classes)
     ]

@@ -52,20 +52,11 @@ class Candidate(NamedTuple):
 
 
 class PreparedSearch(NamedTuple):
-    """A search that is ready to start; nothing was drawn or spent.
-
-    Attributes
-    ----------
-    candidates : list of Candidate
-    certificate : Certificate or None
-        None when epsilon is infinite.
-    test : PairSet
-        The pairs that scores are of.
-    """
+    """A search that is ready to start; nothing was drawn or spent."""
 
     candidates: list[Candidate]
-    certificate: Certificate | None
-    test: PairSet
+    certificate: Certificate | None  # None when epsilon is infinite
+    test: PairSet  # the pairs that scores are of
 
     @property
     def mean_trials(self) -> int | None:

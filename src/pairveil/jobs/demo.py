@@ -49,9 +49,7 @@ class DemoJob(Job):
         from pairveil.records.pairset import PairSet
         from pairveil.release.metric import ReleasedMetric
         from pairveil.release.release import check_folder
-        from pairveil.report.facts import PLAIN, is_plain
-        from pairveil.report.public_test import map_of
-        from pairveil.report.summaries import metric_shape, summary_of
+        from pairveil.report.facts import PLAIN, is_plain, map_of, metric_shape, summary_of
 
         check_folder(self.out, overwrite=True)
         if not math.isfinite(self.epsilon):

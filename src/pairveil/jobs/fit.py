@@ -142,13 +142,6 @@ class TrainingOptions(PeopleOptions, PairOptions):
 def input_of(name: str, pairs: str | None, classes: str | None) -> str:
     """The kind of input that was given: a key of `FILES_OF` that the learner can learn from.
 
-    Parameters
-    ----------
-    name : str
-        Of the learner.
-    pairs, classes : str or None
-        The file of pairs or tuples and the column of classes, where given.
-
     Examples
     --------
     >>> input_of("contrastive", None, "ward")
@@ -420,7 +413,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
                 return
             digest = None
             if self.graph_salt is not None:
-                from pairveil.jobs.recount import salted_digest
+                from pairveil.jobs.received import salted_digest
 
                 digest = salted_digest(training.pairs, self.graph_salt)
             if not far:
@@ -516,7 +509,7 @@ def _cluster(scheduler: str | None) -> Any:
 def _save(learner: Any, training: Training, draft: Any, digest: str | None) -> Any:
     """Write the release of a fitted learner into its draft; returns its certificate."""
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.summaries import summary_text
+    from pairveil.report.facts import summary_text
 
     scale = training.scale
     certificate = replace(learner.certificate_, graph_digest=digest)

@@ -24,39 +24,19 @@ that goes on, or was done. Checkpoints whose results were told are removed so (`
 
 
 class Option(NamedTuple):
-    """What is said of a field.
-
-    Attributes
-    ----------
-    help : str
-    names : tuple of str
-        Spellings; none: the field's own with dashes, and short ones beside it.
-    panel : str or None
-        Under which heading the help shows it; None: that of the class it stands in, if any.
-    choices : tuple of str
-        The values it may have.
-    metavar : str
-        Of a positional argument: its name in the usage.
-    typed : bool or None
-        Whether only a person may set it, and no `pairveil.toml` that merely lies in the folder: what says
-        whom to trust, what to run, what to charge and where to write. None: where it names a file.
-    hidden : bool
-        Whether no help shows it.
-    label : str
-        What the studio's page calls it, where it has a field for it.
-    limits : mapping
-        ``min`` and ``max`` of a number.
-    """
+    """What is said of a field."""
 
     help: str
-    names: tuple[str, ...] = ()
-    panel: str | None = None
+    names: tuple[str, ...] = ()  # spellings; none: its own with dashes, and short ones beside it
+    panel: str | None = None  # heading in the help; None: that of the class it stands in, if any
     choices: tuple[str, ...] = ()
-    metavar: str = ""
+    metavar: str = ""  # of a positional argument: its name in the usage
+    # Whether only a person may set it, and no `pairveil.toml` that merely lies in the folder: what says
+    # whom to trust, what to run, what to charge and where to write. None: where it names a file.
     typed: bool | None = None
-    hidden: bool = False
-    label: str = ""
-    limits: dict[str, float] = {}  # noqa: RUF012 - a tuple's default is never changed
+    hidden: bool = False  # from the help
+    label: str = ""  # what the studio's page calls it, where it has a field for it
+    limits: dict[str, float] = {}  # noqa: RUF012 - ``min`` and ``max`` of a number; never changed
 
 
 def option(default: Any, help: str, *names: str, **about: Any) -> Any:
@@ -72,23 +52,13 @@ def argument(metavar: str, help: str, default: Any = ...) -> Any:
 
 
 class Telling:
-    """Whom a job tells what it does and finds: here nobody, at the command line a terminal.
+    """Whom a job tells what it does and finds: here nobody, at the command line a terminal."""
 
-    Attributes
-    ----------
-    talks : bool
-        Whether somebody reads: what is made for reading alone is not made for nobody.
-    notes : list of str
-        What was warned of so far and may be part of an output.
-    content : dict
-        What the job found, as ``--json`` prints it.
-    """
-
-    talks = False
+    talks = False  # whether somebody reads: what is made for reading alone is not made for nobody
 
     def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.content: dict[str, Any] = {}
+        self.notes: list[str] = []  # what was warned of so far and may be part of an output
+        self.content: dict[str, Any] = {}  # what the job found, as ``--json`` prints it
 
     def say(self, *sentences: str) -> None:
         """Lines for people."""

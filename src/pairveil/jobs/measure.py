@@ -478,15 +478,9 @@ def _count(pairs: str | None) -> int:
 
 def shown_auc(found: Any, n_pairs: int) -> dict[str, Any]:
     """Scores of a metric and of plain distance on private pairs, for JSON."""
+    from pairveil.report.facts import SCORES
+
     learned, euclid = found.aucs
-    return {
-        "pair_auc": learned.value,
-        "pair_auc_low": learned.low,
-        "pair_auc_high": learned.high,
-        "euclidean_pair_auc": euclid.value,
-        "euclidean_pair_auc_low": euclid.low,
-        "euclidean_pair_auc_high": euclid.high,
-        "n_pairs": n_pairs,
-        "confidence": found.confidence,
-        "effective_share": found.effective_share,
-    }
+    scores = dict(zip(SCORES, (*learned, *euclid), strict=True))
+    about = {"confidence": found.confidence, "effective_share": found.effective_share}
+    return {**scores, "n_pairs": n_pairs, **about}

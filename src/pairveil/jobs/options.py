@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import filecmp
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pairveil._warn import warn
-from pairveil.errors import DataWarning, InputError
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pairveil.errors import DataWarning, InputError, PairveilWarning, warn
 from pairveil.graph import SELECTIONS
 from pairveil.jobs.job import FILES, REPORT, Telling, argument, option
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
@@ -293,9 +296,8 @@ def write_page(
     that was learned from is looked at. ``name``: of the folder that is shown, where it is a draft still.
     """
     from pairveil.report.data import Cover
-    from pairveil.report.facts import read_evaluation
+    from pairveil.report.facts import read_evaluation, read_release, with_curve
     from pairveil.report.page import write
-    from pairveil.report.summaries import read_release, with_curve
 
     said = said or PageOptions()
     said.check_page(classes)
@@ -320,11 +322,10 @@ def write_page(
 
 
 def _with_public_test(data: Any, folder: Path, table: Path, column: str, id: str) -> Any:
-    from pairveil.evaluation.yardstick import yardstick
     from pairveil.jobs.reading import read_people_of
     from pairveil.records.readers import read_classes
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.public_test import scaled, score_public
+    from pairveil.report.facts import scaled, score_public
 
     metric = ReleasedMetric.load(folder)
     people, classes = read_people_of(metric, table, id), read_classes(table, column)
@@ -332,6 +333,43 @@ def _with_public_test(data: Any, folder: Path, table: Path, column: str, id: str
     test = replace(test, reference=yardstick(scaled(metric, people.values), classes))
     summary = replace(data.summary, points=points)
     return replace(data, public_test=test, expected=_expected(data.certificate), summary=summary)
+
+
+MOST_LEARN, FEWEST_LEARN = 2000, 20  # people of each half
+
+
+def yardstick(X: NDArray[np.float64], classes: ArrayLike) -> float | None:
+    """How well a metric learned from public people, without privacy, tells others of them apart.
+
+    One half learns and the other is scored, both ways; None where a half is too small or of one class.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 5)); X /= 4
+    >>> round(yardstick(X, (X[:, 0] > 0).astype(str)), 1)
+    0.8
+    """
+    from pairveil.evaluation.scores import pair_auc
+    from pairveil.graph.choosing import design_pairs
+    from pairveil.learners.contrastive.learner import ContrastiveMetricLearner
+    from pairveil.records.embedded import label_pairs
+    from pairveil.records.pairset import PairSet
+
+    labels = np.asarray(classes).astype(str)
+    longest = float(np.linalg.norm(X, axis=1).max()) or 1.0
+    order = np.random.default_rng(0).permutation(len(X))[: 2 * MOST_LEARN]
+    halves = order[::2], order[1::2]
+    if len(halves[1]) < FEWEST_LEARN or any(len(np.unique(labels[half])) < 2 for half in halves):
+        return None
+    scores = []
+    for learn, score in (halves, halves[::-1]):
+        pairs = design_pairs(len(learn), how="paths", random_state=0)
+        data = PairSet(X[learn], pairs, label_pairs(pairs, labels[learn]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PairveilWarning)
+            learned = ContrastiveMetricLearner(data_norm=longest).fit(data)
+        scores.append(pair_auc(learned.components_, X[score], labels[score], n_pairs=20_000))
+    return float(np.mean(scores))
 
 
 def _expected(certificate: Any) -> tuple[tuple[float, float, float], ...]:

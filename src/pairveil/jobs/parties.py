@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -109,15 +111,16 @@ def coordinate_fit(job: Any, tell: Telling) -> None:
         _write(joint, place, schema, job, tell, {"trust": trust_of(joint.certificate)})
 
 
+@dataclass
 class _Place:
     """Tells what was agreed on and reserves the folder, while nobody was charged."""
 
-    def __init__(
-        self, out: Path, overwrite: bool, open_: ExitStack, tell: Telling, *, compare: bool = False
-    ) -> None:
-        self.out, self.overwrite, self._open, self._tell = out, overwrite, open_, tell
-        self._compare = compare
-        self.draft: Any = None
+    out: Path
+    overwrite: bool
+    open_: ExitStack
+    tell: Telling
+    compare: bool = False
+    draft: Any = None
 
     def __call__(self, prepared: Any, fingerprint: str) -> None:
         from pairveil.learners.base import most_rows
@@ -128,11 +131,11 @@ class _Place:
         who = ", ".join(
             f"{one['name']} ({one['n_pairs_used']:,})" for one in certificate.parties["who"]
         )
-        self._tell.say(f"Parties and the pairs they use: {who}.", trust_of(certificate))
-        self._tell.address(f"Fingerprint of what was agreed on, the same for all: {fingerprint}")
-        tell_epsilons(self._tell, certificate)
-        if self._compare:
-            typed = self._tell.ask("Type the fingerprint that another party reads to you:")
+        self.tell.say(f"Parties and the pairs they use: {who}.", trust_of(certificate))
+        self.tell.address(f"Fingerprint of what was agreed on, the same for all: {fingerprint}")
+        tell_epsilons(self.tell, certificate)
+        if self.compare:
+            typed = self.tell.ask("Type the fingerprint that another party reads to you:")
             if typed.split() != fingerprint.split():
                 raise PartyError(
                     "what was typed is another fingerprint: unless it was misread, the coordinator told "
@@ -140,7 +143,7 @@ class _Place:
                 )
         rows = most_rows(prepared.recipe, n)
         reserved = ReleasedMetric.reserve(self.out, n, rows, overwrite=self.overwrite)
-        self.draft = self._open.enter_context(reserved)
+        self.draft = self.open_.enter_context(reserved)
 
 
 def _write(
@@ -179,20 +182,11 @@ def _refuse(job: Any, *names: str) -> None:
             raise InputError(f"--{name.replace('_', '-')} does not go with several parties")
 
 
-class _Reader:
-    """Stands for a learner in `Training.prepare`: makes records ready and plans nothing."""
-
-    def __init__(self, learner: Any) -> None:
-        self._learner = learner
-
-    def prepare(self, data: Any) -> Any:
-        from pairveil.parties.agreement import own_material
-
-        return own_material(self._learner, data)
-
-
 def _material(training: Training) -> Callable[[Any], Any]:
-    return lambda learner: training.prepare(_Reader(learner))
+    """From a learner to the records made ready: nothing is planned."""
+    from pairveil.parties.agreement import own_material
+
+    return lambda learner: training.prepare(SimpleNamespace(prepare=partial(own_material, learner)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pairveil._warn import warn
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, warn
 from pairveil.jobs.fit import FitJob, TrainingOptions, make_learner
 from pairveil.jobs.job import FILES, RELEASE, Job, Telling, argument, option, options
 from pairveil.jobs.options import FEATURES_HELP, IdOption, ScalingOptions

@@ -10,38 +10,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairveil._warn import warn
-from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.errors import InputError, PrivacyLeakWarning, warn
 from pairveil.jobs.options import PairOptions, PeopleOptions, ScalingOptions, listed
 from pairveil.privacy.units import ASSUMED_CLASSES
 from pairveil.records.kinds import GROUPS, PAIRS, PEOPLE, TUPLES, RecordKind
 
 
 class Training(NamedTuple):
-    """What a fit learns from.
+    """What a fit learns from."""
 
-    Attributes
-    ----------
-    prepare : callable
-        From a learner to its prepared fit.
-    names : tuple of str or None
-        Of the columns.
-    scale : array
-        The public factor that each column was brought by.
-    pairs : PairTable or None
-        The pairs by their ids, where they were read here.
-    schema : Schema or None
-        By which raw columns became numbers.
-    left_out : mapping or None
-        How many people and pairs were left out by their ids, where that was asked for.
-    """
-
-    prepare: Callable[[Any], Any]
-    names: tuple[str, ...] | None
-    scale: Any
-    pairs: Any = None
-    schema: Any = None
-    left_out: Mapping[str, int] | None = None
+    prepare: Callable[[Any], Any]  # from a learner to its prepared fit
+    names: tuple[str, ...] | None  # of the columns
+    scale: Any  # the public factor that each column was brought by
+    pairs: Any = None  # by their ids, where they were read here
+    schema: Any = None  # by which raw columns became numbers
+    left_out: Mapping[str, int] | None = None  # by ids alone, where that was asked for
 
 
 def for_workers(*paths: str) -> bool:
@@ -66,14 +49,7 @@ def open_for_workers(
 ) -> Training:
     """Features and pairs that the workers of the connected cluster read, by row number.
 
-    Parameters
-    ----------
-    features, pairs : str
-        Paths that fsspec knows.
-    columns : (str, str, str)
-        Of the pairs.
-    unused : sequence of str
-        Options that were given and change how files are read here: there must be none.
+    ``unused``: options that were given and change how files are read here; there must be none.
     """
     from pairveil.engine.backends.dask import open_dask_pairs
 

@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pairveil._warn import warn
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, warn
+from pairveil.foreign import plain
 from pairveil.jobs.job import OUTPUT, PRIVACY, Telling, option
 from pairveil.privacy.units import round_up, times_in_100
 from pairveil.privacy.verdict import Verdict, releases_of, verdict
@@ -276,7 +276,7 @@ def keep_budget(draft: Any, ledger: Any) -> None:
     """Put what the ledger says of all releases together into the draft of a release."""
     from pairveil.release.release import SUMMARY_FILE
     from pairveil.report.data import Summary
-    from pairveil.report.summaries import budget_of
+    from pairveil.report.facts import budget_of
 
     if ledger is not None:
         draft.write(SUMMARY_FILE, Summary(budget=budget_of(ledger)).to_json())
@@ -287,19 +287,6 @@ def write_json(out: Path, content: dict[str, Any]) -> None:
     from pairveil.files import write_file
 
     write_file(out, json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
-
-
-def plain(value: Any) -> Any:
-    """A value as strict JSON: numpy to Python, infinity to the string 'inf', NaN to null."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
 
 
 # ---- what is promised, told ----------------------------------------------------------------------

@@ -29,12 +29,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil._warn import warn
 from pairveil.engine.backends.local import backend_for, check_backend
 from pairveil.engine.checkpoint import Checkpoint, Content, Hold, fit_digest, name_of, read
 from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
-from pairveil.errors import ClusterError, InputError, PairveilWarning, PrivacyLeakWarning
+from pairveil.errors import ClusterError, InputError, PairveilWarning, PrivacyLeakWarning, warn
 from pairveil.learners.inputs import (
     FITTED,
     OWN_ROWS,
@@ -694,6 +693,6 @@ class PrivateLearner(WithoutData):
         if self.certificate_ is None:
             raise InputError("epsilon=inf promises nothing: there is nothing to release")
         # What is past the trust boundary stands above this part.
-        summary = import_module("pairveil.report.summaries").summary_text(self)
+        summary = import_module("pairveil.report.facts").summary_text(self)
         saved: Path = self._released().save(folder, summary=summary, **options)
         return saved

@@ -19,12 +19,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import TILE, Statistic, dense_rows
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import DataWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.fitted import fitted

@@ -24,12 +24,11 @@ from sklearn.base import (
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.column_names import in_order, names_of, row_in_order
 from pairveil.engine.backends.local import check_backend, kappa_of
 from pairveil.engine.engine import Engine
-from pairveil.errors import InputError
+from pairveil.errors import InputError, warn
 from pairveil.graph import GraphSummary
 from pairveil.graph.kappa import graph_summary
 from pairveil.learners.base import PrivateLearner, WithoutData

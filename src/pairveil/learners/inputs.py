@@ -29,10 +29,9 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from pairveil._warn import warn
 from pairveil.column_names import frame_of, in_order, names_of
 from pairveil.engine.plan import too_large
-from pairveil.errors import InputError, PrivacyLeakWarning, PrivateNote
+from pairveil.errors import InputError, PrivacyLeakWarning, PrivateNote, warn
 from pairveil.foreign import as_csr
 from pairveil.graph import SELECTIONS
 from pairveil.graph.kappa import digest_of, graph_digest

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from pairveil._warn import warn
 from pairveil.engine.backends.local import Chosen, choose, clipped
 from pairveil.engine.backends.parties import JointRecords, check_room
 from pairveil.engine.plan import SLACK_SHARE, Plan, Recipe, Setting, plan_within
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, warn
 from pairveil.graph.choosing import (
     check_size,
     design_groups,

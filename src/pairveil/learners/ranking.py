@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, dense_rows, row_norms, shrink
-from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote
+from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil._lazy import need
-from pairveil._warn import warn
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.linkage.levels import random_pairs
 
 MOST_CHARACTERS = 50_000

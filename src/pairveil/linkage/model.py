@@ -490,9 +490,7 @@ class PrivateLinkageModel(PrivateLearner):
         check_is_fitted(self, "m_")
         return self.released().match_probability(levels, prior)
 
-    def decision_function(self, levels: Any) -> FloatArray:
-        """Same as `match_weights`: larger means 'match'."""
-        return self.match_weights(levels)
+    decision_function = match_weights  # larger means 'match'
 
     # ---- Splink ----------------------------------------------------------------------------------
 
@@ -510,17 +508,8 @@ class PrivateLinkageModel(PrivateLearner):
 
         Parameters
         ----------
-        linker : splink.Linker on DuckDB, or settings
-            As for `pairveil.linkage.from_splink`; it is not changed.
-        labels : table or path
-            Splink's clerical labels: ``unique_id_l``, ``unique_id_r``, ``clerical_match_score``.
-        threshold : float
-            A score from here on is a match, one below is none.
-        n_random : int
-            So many `random_pairs` of other records count as pairs that do not match: with few labels u is
-            hardly known without them.
-        records : table or path, optional
-            The records, where settings are given and no linker.
+        linker, labels, threshold, n_random, records
+            As for `pairveil.linkage.from_splink`. With few labels u is hardly known without random pairs.
         entities : (K, 2) array, optional
             As for `fit`; without random pairs.
         """

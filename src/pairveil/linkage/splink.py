@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from pairveil._lazy import need
-from pairveil._warn import warn
 from pairveil.array_types import FloatArray
-from pairveil.errors import DataWarning, InputError
+from pairveil.errors import DataWarning, InputError, warn
 from pairveil.foreign import parse_json, read_regular
 from pairveil.learners.inputs import is_number
 from pairveil.linkage.conditions import Compared

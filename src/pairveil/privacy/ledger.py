@@ -24,8 +24,7 @@ from filelock import FileLock, SoftFileLock, Timeout
 from msgspec import UNSET, Struct
 from msgspec.structs import asdict
 
-from pairveil._warn import warn
-from pairveil.errors import BudgetError, InputError, WaitWarning
+from pairveil.errors import BudgetError, InputError, WaitWarning, warn
 from pairveil.files import CannotWrite, check_file, write_file
 from pairveil.foreign import decode, read_json
 from pairveil.privacy.compose import Part, check_adjacency, check_delta

@@ -8,26 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairveil._lazy import offered
+from pairveil._lazy import names_in, offered
 
-__all__ = [
-    "Choices",
-    "PublicBounds",
-    "make_records",
-    "read_groups",
-    "read_tuples",
-    "scale_to_bounds",
-]
+HOMES = {
+    "pairveil.records.readers": "read_groups read_tuples",
+    "pairveil.records.choices": "Choices",
+    "pairveil.records.embedded": "make_records",
+    "pairveil.records.scaling": "PublicBounds scale_to_bounds",
+}
 
-__getattr__ = offered(
-    __name__,
-    {
-        "pairveil.records.readers": "read_groups read_tuples",
-        "pairveil.records.choices": "Choices",
-        "pairveil.records.embedded": "make_records",
-        "pairveil.records.scaling": "PublicBounds scale_to_bounds",
-    },
-)
+__all__ = names_in(HOMES)
+__getattr__ = offered(__name__, HOMES)
 
 if TYPE_CHECKING:
     from pairveil.records.choices import Choices as Choices

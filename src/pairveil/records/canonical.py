@@ -25,8 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pairveil._compiled import lazy_njit
-from pairveil._warn import warn
-from pairveil.errors import PrivateNote
+from pairveil.errors import PrivateNote, warn
 from pairveil.printable import many
 from pairveil.records.kinds import PAIRS, VACANT, RecordKind
 from pairveil.records.tables import as_arrow, as_numpy

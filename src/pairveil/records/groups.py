@@ -29,15 +29,8 @@ NO_CLASS = PEOPLE.null
 class People(Records):
     """People with one class each.
 
-    Parameters
-    ----------
-    features : ndarray or scipy sparse matrix of shape (n, d)
-    classes : integer array of shape (n,)
-        Position of each person's class in the public list of classes; -1 for none.
-    n_classes : int
-        Length of that list. Public: it must not be read off the classes of the people.
-    ids : array of shape (n,), optional
-    feature_names : sequence of str, optional
+    ``classes`` are positions in a public list, -1 for none. Its length ``n_classes`` is public too: it must
+    not be read off the classes of the people.
     """
 
     row = PEOPLE

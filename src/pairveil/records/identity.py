@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pairveil._warn import warn
-from pairveil.errors import IdentityWarning, InputError
+from pairveil.errors import IdentityWarning, InputError, warn
 from pairveil.printable import many
 from pairveil.records.canonical import (
     NULL,

@@ -47,14 +47,7 @@ class How(NamedTuple):
 
 
 class Look:
-    """What of a source tells its layout; each part is None where the source is of another kind.
-
-    Parameters
-    ----------
-    source : path, table or mapping
-    left, right : str
-        The id columns of a plain table.
-    """
+    """What of a source tells its layout; each part is None where the source is of another kind."""
 
     def __init__(self, source: Any, left: str = "left", right: str = "right") -> None:
         self.source, self.left, self.right = source, left, right

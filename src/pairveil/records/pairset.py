@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pairveil._warn import warn
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse
 from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
 from pairveil.records.dirt import sifted

@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pairveil._warn import warn
 from pairveil.column_names import ColumnKind
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse, taking_apart
 from pairveil.printable import many
 from pairveil.records.files import TableSource, open_table, require_file

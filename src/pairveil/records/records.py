@@ -37,29 +37,18 @@ def face(attribute: str, says: str) -> Any:
 
 
 class Records:
-    """Frozen records over a table of people.
+    """Frozen records over a table of people."""
 
-    Attributes
-    ----------
-    features : ndarray or scipy sparse matrix of shape (n, d)
-        A row a person; or a row a record, where the kind says that records have rows of their own.
-    members : integer array of shape (K, m) or None
-        Rows of the people in each record, -1 for nobody; None where records are people.
-    content : integer array of shape (K,) or (K, c), or None
-        What is said of each record.
-    ids : array of shape (n,) or None
-        What the people are called outside.
-    feature_names : tuple of str or None
-    together : integer array of shape (n,) or None
-        Numbers of the values that people share who change together.
-    """
-
-    features: Any
-    members: Any = None
-    content: Any = None
-    ids: np.ndarray | None = None
+    features: (
+        Any  # a row a person; or a row a record, where the kind says that records have their own
+    )
+    members: Any = (
+        None  # (K, m) rows of each record's people, -1 for nobody; None: people are records
+    )
+    content: Any = None  # (K,) or (K, c): what is said of each record
+    ids: np.ndarray | None = None  # what the people are called outside
     feature_names: tuple[str, ...] | None = None
-    together: np.ndarray | None = None
+    together: np.ndarray | None = None  # numbers of the values shared by people who change together
 
     row: ClassVar[RecordKind]
     """What is known of records of this kind."""

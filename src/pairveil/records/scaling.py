@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pairveil._warn import warn
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.files import file_draft
 from pairveil.foreign import as_csr, parse_json
 from pairveil.printable import as_cell, from_cell

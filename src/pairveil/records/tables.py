@@ -312,12 +312,7 @@ _SIMILAR, _DISSIMILAR, _ZERO, _ONE, _MINUS_ONE, _UNKNOWN, _TRUE = 1, -1, 0, 2, -
 class LabelColumn:
     """Gathers a column of labels, batch by batch; one byte a row.
 
-    Parameters
-    ----------
-    zero_means : {'similar', 'dissimilar'}, optional
-        What 0 (and false and no) stands for; without it they are refused.
-    column : str, optional
-        The column's name: ``is_match`` and the like say what true means.
+    Without ``zero_means`` 0, false and no are refused, unless the ``column``'s name says what true means.
     """
 
     kind: ColumnKind = "text"
@@ -462,33 +457,18 @@ class Problem:
 class FeatureTable:
     """People: an id and a row of numbers each.
 
-    Parameters
-    ----------
-    ids : array of shape (n,)
-        Integers or text, each once.
-    values : ndarray or scipy sparse matrix of shape (n, d)
-        Finite numbers. float32 and float64 are kept, anything else becomes float64.
-    names : sequence of str, optional
-        The columns.
-    rows : array of shape (n,), optional
-        The row number of each in its file, where some were left out.
-    left_out : array, optional
-        The ids that were left out, once for each row.
-    problems : tuple of Problem
-        What the reader found: repeated ids, cells that cannot be read.
-
     Examples
     --------
     >>> FeatureTable(ids=["ann", "bob"], values=[[0.1, 0.2], [0.3, 0.4]], names=["age", "dose"])
     FeatureTable(2 people, 2 features)
     """
 
-    ids: np.ndarray
-    values: Any
-    names: tuple[str, ...] | None = None
-    rows: np.ndarray | None = None
-    left_out: np.ndarray | None = None
-    problems: tuple[Problem, ...] = ()
+    ids: np.ndarray  # integers or text, each once
+    values: Any  # (n, d), dense or sparse; float32 and float64 are kept, all else becomes float64
+    names: tuple[str, ...] | None = None  # of the columns
+    rows: np.ndarray | None = None  # the number of each in its file, where some were left out
+    left_out: np.ndarray | None = None  # the ids that were left out, once for each row
+    problems: tuple[Problem, ...] = ()  # what the reader found
 
     def __post_init__(self) -> None:
         names = None if self.names is None else tuple(str(name) for name in self.names)
@@ -518,32 +498,18 @@ class FeatureTable:
 class PairTable:
     """Pairs of ids, as a file lists them: not yet joined, duplicates still there.
 
-    Parameters
-    ----------
-    left, right : array of shape (K,)
-        The two people's ids, integers or text.
-    labels : array of shape (K,), optional
-        +1 similar, -1 dissimilar.
-    rows : array of shape (K,), optional
-        The row numbers that messages name: data rows counted from 1, and for line-based layouts
-        (LFW, VoxCeleb, links) the line of the file.
-    notes : tuple of str
-        What the reader decided and a person should know.
-    null : boolean array of shape (K,), optional
-        Rows whose label could not be read; it is 0 there, and the pair contributes nothing.
-
     Examples
     --------
     >>> PairTable(left=["ann", "ann"], right=["bob", "cid"], labels=[1, -1])
     PairTable(2 pairs, labelled)
     """
 
-    left: np.ndarray
+    left: np.ndarray  # ids, integers or text
     right: np.ndarray
-    labels: np.ndarray | None = None
-    rows: np.ndarray | None = None
-    notes: tuple[str, ...] = ()
-    null: np.ndarray | None = None
+    labels: np.ndarray | None = None  # +1 similar, -1 dissimilar
+    rows: np.ndarray | None = None  # as messages name them: data rows from 1, or lines of a file
+    notes: tuple[str, ...] = ()  # what the reader decided and a person should know
+    null: np.ndarray | None = None  # rows without a readable label: 0 there, and contribute nothing
 
     def __post_init__(self) -> None:
         left, right = same_kind(as_ids(self.left, "left"), as_ids(self.right, "right"))

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairveil._warn import warn
 from pairveil.array_types import IntArray
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.printable import many
 from pairveil.records.kinds import TUPLES
 from pairveil.records.records import Records, face

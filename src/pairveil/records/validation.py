@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pairveil._warn import warn
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import as_csr, is_sparse
 from pairveil.printable import many
 from pairveil.records.kinds import RecordKind

@@ -4,6 +4,10 @@ Every exporter takes a `ReleasedMetric` and writes something that takes the same
 and gives the same distances; a format that cannot hold the schema refuses a metric that has one. It is
 post-processing: the certificate holds for what is written here, and no exporter can be given a training row.
 
+What runs without pairveil (ONNX, SQL) is written from the formulas of the schema's columns
+(`pairveil.schema.columns`), so that a new kind of column or scale is one formula there: a `Term` is a piece
+of one, and its maths says how the language writes it.
+
 Nearest neighbours under the released metric: FAISS, hnswlib and PostgreSQL with pgvector.
 
 All three search Euclidean neighbours, and the learned distance of a and b is the Euclidean distance of
@@ -19,7 +23,8 @@ import io
 import json
 import pickle
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +37,7 @@ from pairveil.errors import InputError
 from pairveil.files import FolderDraft, write_file
 from pairveil.printable import as_cell
 from pairveil.release.metric import ReleasedMetric, as_released
-from pairveil.release.projector import OnnxMaths, SqlMaths, Term, quoted
+from pairveil.schema.columns import Column, DateColumn, NumberColumn
 from pairveil.schema.schema import Schema
 
 # ---- FAISS, hnswlib and PostgreSQL with pgvector -------------------------------------------------
@@ -403,3 +408,142 @@ def names_in(metric: ReleasedMetric) -> Sequence[str]:
     """
     numbered = [f"feature_{number}" for number in range(1, metric.n_features + 1)]
     return numbered if metric.feature_names is None else metric.feature_names
+
+
+# ---- formulas in other languages -----------------------------------------------------------------
+
+SPACES = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())
+"""What is taken off around a category before it is compared."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A piece of a formula: an expression in SQL, the name of a tensor in ONNX."""
+
+    text: str
+    maths: SqlMaths | OnnxMaths
+    is_text: bool = False
+
+    def __add__(self, other: Any) -> Term:
+        return self.maths.operation("+", self, other)
+
+    def __radd__(self, other: Any) -> Term:
+        return self.maths.operation("+", other, self)
+
+    def __sub__(self, other: Any) -> Term:
+        return self.maths.operation("-", self, other)
+
+    def __truediv__(self, other: Any) -> Term:
+        return self.maths.operation("/", self, other)
+
+
+class SqlMaths:
+    """Formulas in PostgreSQL."""
+
+    def cell(self, column: Column, argument: str) -> tuple[str, Term]:
+        """The type of a raw column's argument, and the argument as formulas take it."""
+        if isinstance(column, DateColumn):
+            return "date", Term(f"({argument} - DATE '1970-01-01')::float8", self)
+        if isinstance(column, NumberColumn):
+            return "double precision", Term(argument, self)
+        return "text", Term(f"btrim({argument}, {quoted(SPACES)})", self, is_text=True)
+
+    def missing(self, cell: Term) -> Term:
+        nothing = "''" if cell.is_text else "'NaN'"
+        return Term(f"{cell.text} IS NULL OR {cell.text} = {nothing}", self)
+
+    def equals(self, cell: Term, level: str) -> Term:
+        return Term(f"({cell.text} = {quoted(level)})::int", self)
+
+    def where(self, condition: Term, yes: Any, no: Any) -> Term:
+        return Term(f"CASE WHEN {condition.text} THEN {_sql(yes)} ELSE {_sql(no)} END", self)
+
+    def clip(self, value: Term, low: float, high: float) -> Term:
+        return Term(f"LEAST(GREATEST({value.text}, {_sql(low)}), {_sql(high)})", self)
+
+    def log(self, value: Term) -> Term:
+        return Term(f"ln({value.text})", self)
+
+    def operation(self, sign: str, left: Any, right: Any) -> Term:
+        return Term(f"({_sql(left)} {sign} {_sql(right)})", self)
+
+
+def _sql(value: Any) -> str:
+    return value.text if isinstance(value, Term) else f"'{float(value)!r}'::float8"
+
+
+def quoted(value: str, quote: str = "'") -> str:
+    """A text (or, between ", a name) for PostgreSQL: escapes, so that nothing in it can end it.
+
+    Examples
+    --------
+    >>> print(quoted("it's"))
+    U&'it\\+000027s'
+    """
+    safe = (c if c.isascii() and c.isalnum() else f"\\+{ord(c):06x}" for c in value)
+    return f"U&{quote}{''.join(safe)}{quote}"
+
+
+class OnnxMaths:
+    """Formulas in ONNX: tensors of one row a person and one column; nodes and constants gather here."""
+
+    def __init__(self, onnx: Any, taken: Iterable[str]) -> None:
+        self._onnx, self._taken = onnx, set(taken)
+        self.inputs: list[Any] = []
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def cell(self, column: Column) -> Term:
+        """An input of the model for a raw column."""
+        if isinstance(column, DateColumn):
+            raise InputError(
+                f"ONNX has no dates, and column '{column.name}' holds some: export as sklearn or sql, or "
+                "load the release (ReleasedMetric.load)"
+            )
+        is_text = not isinstance(column, NumberColumn)
+        kinds = self._onnx.TensorProto
+        kind = kinds.STRING if is_text else kinds.DOUBLE
+        made = self._onnx.helper.make_tensor_value_info(column.name, kind, ["people", 1])
+        self.inputs.append(made)
+        return Term(column.name, self, is_text)
+
+    def missing(self, cell: Term) -> Term:
+        return self._matches(cell, "") if cell.is_text else self.node("IsNaN", cell)
+
+    def equals(self, cell: Term, level: str) -> Term:
+        return self.node("Cast", self._matches(cell, level), to=self._onnx.TensorProto.DOUBLE)
+
+    def _matches(self, cell: Term, text: str) -> Term:
+        around, wanted = ("".join(f"\\x{{{ord(c):x}}}" for c in part) for part in (SPACES, text))
+        return self.node("RegexFullMatch", cell, pattern=f"[{around}]*{wanted}[{around}]*")
+
+    def where(self, condition: Term, yes: Any, no: Any) -> Term:
+        return self.node("Where", condition, yes, no)
+
+    def clip(self, value: Term, low: float, high: float) -> Term:
+        return self.node("Clip", value, low, high)
+
+    def log(self, value: Term) -> Term:
+        return self.node("Log", value)
+
+    def operation(self, sign: str, left: Any, right: Any) -> Term:
+        return self.node({"+": "Add", "-": "Sub", "/": "Div"}[sign], left, right)
+
+    def node(self, kind: str, *inputs: Any, output: str | None = None, **more: Any) -> Term:
+        """One operation on terms and numbers."""
+        names = [one.text if isinstance(one, Term) else self._constant(one) for one in inputs]
+        name = output or self._new_name()
+        self.nodes.append(self._onnx.helper.make_node(kind, names, [name], **more))
+        return Term(name, self)
+
+    def _constant(self, value: Any) -> str:
+        numbers = np.ascontiguousarray(value, dtype=np.float64).reshape(np.shape(value))
+        self.constants.append(self._onnx.numpy_helper.from_array(numbers, name=self._new_name()))
+        return str(self.constants[-1].name)
+
+    def _new_name(self) -> str:
+        name = f"step_{len(self._taken)}"
+        while name in self._taken:  # a column may be called so
+            name += "_"
+        self._taken.add(name)
+        return name

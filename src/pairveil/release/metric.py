@@ -17,14 +17,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from pairveil.array_types import FloatArray
+from pairveil.column_names import in_order
 from pairveil.errors import InputError, MissingExtraError
 from pairveil.files import FolderDraft
-from pairveil.foreign import parse_json
+from pairveil.foreign import as_csr, parse_json
 from pairveil.plots import html_table, new_axes
 from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
 from pairveil.release import FORMATS
-from pairveil.release.projector import numbers_of
 from pairveil.release.release import METRIC_FILE, ROOM, SCHEMA_FILE, About, Release, reserve
 from pairveil.schema.schema import Schema, read_schema, to_toml
 
@@ -220,25 +220,9 @@ class ReleasedMetric(Release):
         *,
         overwrite: bool = False,
     ) -> FolderDraft:
-        """Make sure of the folder of a release before anything is spent on it.
+        """Make sure of the folder of a release, and of room for it and its report, before anything is spent.
 
-        Parameters
-        ----------
-        folder : path
-        n_features, n_components : int
-            Of the metric to come; without ``n_components`` a square one.
-        overwrite : bool
-            Whether an earlier release may be replaced.
-
-        Returns
-        -------
-        FolderDraft
-            For `save`. It keeps the room for the release, its report included, until it is closed.
-
-        Raises
-        ------
-        InputError
-            The folder is in use, cannot be written, or its disk has no room.
+        Without ``n_components`` the metric to come is square. `save` takes what is returned.
 
         Examples
         --------
@@ -318,6 +302,49 @@ from pairveil import ReleasedMetric
 metric = ReleasedMetric.load("path/to/this/folder")
 metric.distance(A, B)   # one distance for each row of A and B
 metric.transform(A)     # points whose Euclidean distance is the learned one"""
+
+
+def numbers_of(table: Any, names: Any = None, width: int | None = None) -> Any:
+    """Rows of finite numbers in the order of ``names``, dense or sparse; no value is part of a message.
+
+    Sentences are scikit-learn's where its checks look for them.
+    """
+    table = in_order(table, names)
+    points = _floats(table)
+    if points.ndim != 2:
+        raise InputError(
+            f"Expected 2D array, got {points.ndim}D array instead. Reshape your data: one row a person"
+        )
+    if width is not None and points.shape[1] != width:
+        raise InputError(
+            f"X has {points.shape[1]} features, but it is expecting {width} features as input"
+        )
+    if not np.all(np.isfinite(points.data if hasattr(points, "tocsr") else points)):
+        raise InputError(
+            "every feature must be a finite number: X holds a NaN or an infinity (inf)"
+        )
+    return points
+
+
+class _NotANumber(InputError, TypeError):
+    """A cell that is no number at all, as scikit-learn's own checks call it."""
+
+
+def _floats(table: Any) -> Any:
+    kind = table.dtype.kind if hasattr(table, "dtype") else np.asarray(table).dtype.kind
+    if kind == "c":
+        raise InputError("Complex data not supported: every feature must be a number")
+    if hasattr(table, "tocsr"):  # sparse; scipy is not loaded for those who have none
+        return as_csr(table).astype(np.float64)
+    try:
+        return np.asarray(table, dtype=np.float64)
+    except ValueError:
+        # numpy's own message quotes the value it cannot read, and that value is a person's.
+        raise InputError("every feature must be a number") from None
+    except TypeError:
+        raise _NotANumber(
+            "every feature must be a number: argument must be a string or a number"
+        ) from None
 
 
 def as_released(metric: Any) -> ReleasedMetric:

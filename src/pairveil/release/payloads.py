@@ -78,21 +78,6 @@ class ReleasedRanking(JsonRelease):
         apart = self.strengths[np.asarray(left)] - self.strengths[np.asarray(right)]
         return np.asarray(1 / (1 + np.exp(-apart)))
 
-    def content(self) -> dict[str, Any]:
-        """Items in their own order."""
-        ranks = {
-            name: None if getattr(self, name) is None else getattr(self, name).tolist()
-            for name in ("rank_low", "rank_high")
-        }
-        names = None if self.names is None else list(self.names)
-        return {"strengths": self.strengths.tolist(), "names": names, **ranks}
-
-    @classmethod
-    def of(cls, content: dict[str, Any]) -> Self:
-        """From JSON."""
-        fields = {name: content[name] for name in ("strengths", "names", "rank_low", "rank_high")}
-        return cls(**fields)
-
     def about(self) -> About:
         """The ten best, and how to compare two."""
         first = enumerate(self.ranking[:10], start=1)
@@ -137,6 +122,8 @@ class ReleasedClusters(JsonRelease):
             if labels.min() < 0 or labels.max() >= len(self.centers):
                 raise InputError("a point's cluster is the number of a centre, from 0")
             object.__setattr__(self, "labels", labels)
+        if not isinstance(self.chosen, str | None):
+            raise InputError("the space of clusters is named by a text")
 
     def predict(self, X: ArrayLike) -> IntArray:
         """The nearest centre of each row."""
@@ -144,20 +131,6 @@ class ReleasedClusters(JsonRelease):
         if rows.ndim != 2 or rows.shape[1] != self.centers.shape[1]:
             raise InputError(f"X must have {self.centers.shape[1]} columns")
         return nearest(rows, self.centers)
-
-    def content(self) -> dict[str, Any]:
-        """Centres, and labels where there are some."""
-        labels = None if self.labels is None else self.labels.tolist()
-        return {"centers": self.centers.tolist(), "labels": labels, "chosen": self.chosen}
-
-    @classmethod
-    def of(cls, content: dict[str, Any]) -> Self:
-        """From JSON."""
-        chosen = content["chosen"]
-        if not (chosen is None or isinstance(chosen, str)):
-            raise TypeError
-        fields = {name: content[name] for name in ("centers", "labels")}
-        return cls(**fields, chosen=chosen)
 
     def about(self) -> About:
         """What the numbers are."""

@@ -11,7 +11,7 @@ import filecmp
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -125,25 +125,13 @@ def read_certificate(folder: Path, file: Path, artefact: bytes) -> Certificate |
 
 
 class About(NamedTuple):
-    """What a release's README says of its own kind, for the one who receives it.
+    """What a release's README says of its own kind, for the one who receives it; in Markdown."""
 
-    Attributes
-    ----------
-    title : str
-        Of the page: what was released.
-    holds, besides : str
-        List items of what is in the folder: the artefact, and files other than certificate and README.
-    sections : str
-        Tables or lists, in Markdown.
-    use : str
-        Lines of Python.
-    """
-
-    title: str
-    holds: str
-    use: str
-    besides: str = ""
-    sections: str = ""
+    title: str  # what was released
+    holds: str  # list items: the artefact
+    use: str  # lines of Python
+    besides: str = ""  # list items: files other than artefact, certificate and README
+    sections: str = ""  # tables or lists
 
 
 class Release:
@@ -315,13 +303,18 @@ class JsonRelease(Release):
     format: ClassVar[str]
 
     def content(self) -> dict[str, Any]:
-        """All that is released, for JSON."""
-        raise NotImplementedError
+        """All that is released, for JSON: by default the fields beside the certificate."""
+        parts = {name: getattr(self, name) for name in self._fields()}
+        return {name: getattr(part, "tolist", lambda p=part: p)() for name, part in parts.items()}
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> Self:
         """From what `content` gave, without its certificate; KeyError, TypeError or ValueError if not."""
-        raise NotImplementedError
+        return cls(**{name: content[name] for name in cls._fields()})
+
+    @classmethod
+    def _fields(cls) -> list[str]:
+        return [one.name for one in fields(cls) if one.name != "certificate"]  # type: ignore[arg-type]
 
     def artefact(self) -> bytes:
         """The content with its format and version."""

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -252,29 +253,27 @@ def _sha256(file: Path) -> str:
 
 
 def _private_key(file: Path) -> Ed25519PrivateKey:
-    advice = "make one with `pairveil sign --new-key FILE`"
-    held = read_regular(file, _MOST_BYTES)
-    try:
-        key: Any = serialization.load_pem_private_key(held, password=None)
-    except TypeError:
-        raise InputError(f"{file} is protected by a passphrase; use a key without one") from None
-    except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{file} holds no private key in PEM; {advice}") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{file} holds another kind of key than Ed25519; {advice}")
-    return key
+    advice = "; make one with `pairveil sign --new-key FILE`"
+    none = f"{file} holds no private key in PEM{advice}"
+    load = partial(serialization.load_pem_private_key, password=None)
+    return _key(file, load, Ed25519PrivateKey, none, advice)  # type: ignore[no-any-return]
 
 
 def _public_key(file: Path) -> Ed25519PublicKey:
+    none = f"{file} holds no public key in PEM; it is the sender's KEY.pub that is needed"
+    return _key(file, serialization.load_pem_public_key, Ed25519PublicKey, none)  # type: ignore[no-any-return]
+
+
+def _key(file: Path, load: Any, kind: type, none: str, advice: str = "") -> Any:
     held = read_regular(file, _MOST_BYTES)
     try:
-        key: Any = serialization.load_pem_public_key(held)
+        key = load(held)
+    except TypeError:
+        raise InputError(f"{file} is protected by a passphrase; use a key without one") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise InputError(
-            f"{file} holds no public key in PEM; it is the sender's KEY.pub that is needed"
-        ) from None
-    if not isinstance(key, Ed25519PublicKey):
-        raise InputError(f"{file} holds another kind of key than Ed25519")
+        raise InputError(none) from None
+    if not isinstance(key, kind):
+        raise InputError(f"{file} holds another kind of key than Ed25519{advice}")
     return key
 
 

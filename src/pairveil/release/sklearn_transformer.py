@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairveil.column_names import names_of
 from pairveil.errors import InputError
-from pairveil.release.metric import ReleasedMetric, as_released
-from pairveil.release.projector import numbers_of
+from pairveil.release.metric import ReleasedMetric, as_released, numbers_of
 
 
 class MetricTransformer(TransformerMixin, BaseEstimator):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -344,10 +344,7 @@ def read_off(curve: Sequence[tuple[float, float]], at: float) -> float:
     >>> read_off(((0.0, 0.0), (0.5, 1.0), (1.0, 1.0)), 0.25)
     0.5
     """
-    for (x0, y0), (x1, y1) in pairwise(curve):
-        if x0 <= at <= x1:
-            return y1 if x1 == x0 else y0 + (y1 - y0) * (at - x0) / (x1 - x0)
-    return curve[-1][1]
+    return float(np.interp(at, *np.asarray(curve).T))
 
 
 def scatter(points: ProjectedPoints, which: str) -> Chart:

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from pairveil.errors import InputError
-from pairveil.foreign import parse_json, read_regular, taking_apart
+from pairveil.foreign import parse_json, plain, read_regular, taking_apart
 from pairveil.graph import GraphSummary
 from pairveil.release.release import SUMMARY_FILE
 from pairveil.report.words import in_bits
@@ -55,29 +55,16 @@ class UtilityPoint:
 
 @dataclass(frozen=True)
 class UtilityCurve:
-    """Score against epsilon, from an evaluation that leaks nothing beyond the promise.
+    """Score against epsilon, from an evaluation that leaks nothing beyond the promise."""
 
-    Attributes
-    ----------
-    source : 'public' or 'charged'
-        Scored on people who are public, or on private people with the cost in the ledger. Nothing
-        else may be drawn.
-    note : str
-        One sentence: which people, how many runs.
-    points : tuple of UtilityPoint
-    this_fit : UtilityPoint or None
-        The released metric's own score.
-    euclidean, reference : float or None
-        Score without learning, and of the best learner without privacy.
-    score_name : str
-    """
-
+    # 'public' or 'charged': scored on people who are public, or on private people with the cost in the
+    # ledger. Nothing else may be drawn.
     source: str
-    note: str
+    note: str  # one sentence: which people, how many runs
     points: tuple[UtilityPoint, ...]
-    this_fit: UtilityPoint | None = None
-    euclidean: float | None = None
-    reference: float | None = None
+    this_fit: UtilityPoint | None = None  # the released metric's own score
+    euclidean: float | None = None  # without learning
+    reference: float | None = None  # of the best learner without privacy
     score_name: str = "pair AUC"
 
     def __post_init__(self) -> None:
@@ -98,23 +85,13 @@ class UtilityCurve:
 
 @dataclass(frozen=True)
 class ProjectedPoints:
-    """The same people before and after the metric, in two dimensions.
+    """The same people before and after the metric, in two dimensions."""
 
-    Attributes
-    ----------
-    source : 'public' or 'synthetic'
-    note : str
-        One sentence: whose points these are.
-    before, after : tuple of (x, y)
-    groups : tuple of str
-        Each point's group; at most four.
-    """
-
-    source: str
-    note: str
+    source: str  # 'public' or 'synthetic'
+    note: str  # one sentence: whose points these are
     before: tuple[tuple[float, float], ...]
     after: tuple[tuple[float, float], ...]
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # of each point; at most four
 
     def __post_init__(self) -> None:
         if self.source not in POINTS_SOURCES:
@@ -160,23 +137,15 @@ class Budget:
 class Score:
     """How well a metric orders private pairs that were held out: paid for, with both ends of its interval.
 
-    Attributes
-    ----------
-    score, plain : (value, low, high)
-        Of 1, of this metric and of plain distance: how often a pair that is alike is closer than one that
-        is not.
-    n_pairs : int
-    confidence : float
-        Of both intervals together.
-    epsilon : float or None
-        The part of the release's epsilon that was spent on it, of its certificate's unit; None where the
-        score has a certificate of its own.
+    A score says how often a pair that is alike is closer than one that is not.
     """
 
-    score: tuple[float, float, float]
-    plain: tuple[float, float, float]
+    score: tuple[float, float, float]  # value, low, high
+    plain: tuple[float, float, float]  # of plain distance
     n_pairs: int
-    confidence: float
+    confidence: float  # of both intervals together
+    # The part of the release's epsilon that was spent on it, of its certificate's unit; None where the
+    # score has a certificate of its own
     epsilon: float | None = None
 
     def __post_init__(self) -> None:
@@ -190,33 +159,24 @@ class Score:
 class Summary:
     """All that the page shows beside the certificate and the metric; every part may be absent.
 
-    Attributes
-    ----------
-    used, given : GraphSummary or None
-        The pairs used for learning, and all pairs there were.
-    utility, points, budget, score
-        See the classes.
-    title : str
-        What was learned, for the top of the page.
-
     Examples
     --------
     >>> Summary.from_json(Summary(title="Patients").to_json()).title
     'Patients'
     """
 
-    used: GraphSummary | None = None
-    given: GraphSummary | None = None
+    used: GraphSummary | None = None  # the pairs used for learning
+    given: GraphSummary | None = None  # all pairs there were
     utility: UtilityCurve | None = None
     points: ProjectedPoints | None = None
     budget: Budget | None = None
-    title: str = ""
+    title: str = ""  # what was learned, for the top of the page
     score: Score | None = None
 
     def to_json(self) -> str:
         """The text of ``summary.json``."""
         content = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        return json.dumps(_without_infinities(content), indent=1, allow_nan=False) + "\n"
+        return json.dumps(plain(content), indent=1, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Summary:
@@ -351,17 +311,8 @@ def read_summary(folder: Path) -> Summary:
     return Summary.from_json(read_regular(file).decode("utf-8", errors="replace"))
 
 
-def _without_infinities(value: Any) -> Any:
-    """Strict JSON has no infinity; the string 'inf' stands for it, and ``float`` reads it back."""
-    if isinstance(value, Mapping):
-        return {key: _without_infinities(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_infinities(item) for item in value]
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
 def _with_infinities(value: Any) -> Any:
-    """What `_without_infinities` was given, where a number may be infinite."""
+    """What `pairveil.foreign.plain` was given, where a number may be infinite."""
     if isinstance(value, Mapping):
         return {
             key: math.inf if item == "inf" and key in _MAY_BE_INFINITE else _with_infinities(item)

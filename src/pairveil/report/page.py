@@ -81,12 +81,12 @@ def asset(package: str, name: str) -> str:
     return Markup(file.read_text(encoding="utf-8"))  # ours, and not made of anything that came in
 
 
-def shell(package: str, kind: str) -> dict[str, Any]:
+def shell(kind: str) -> dict[str, Any]:
     """What ``report/shell.html`` needs besides title, cover, status and sections: style, script, policy.
 
     The browser itself then refuses anything from the network and any script but ours.
     """
-    style, script = asset(package, "page.css"), asset(package, "page.js")
+    style, script = asset("report", "page.css"), asset("report", "page.js")
     return {
         "kind": kind,
         "version": version("pairveil"),
@@ -142,16 +142,16 @@ def render(data: ReportData) -> str:
     Examples
     --------
     >>> from pairveil.report.data import ReportData
-    >>> from pairveil.report.summaries import metric_shape
+    >>> from pairveil.report.facts import metric_shape
     >>> page = render(ReportData(certificate=None, metric=metric_shape([[1.0, 2.0]])))
     >>> page.startswith("<!doctype html>"), "promises nothing" in page
     (True, True)
     """
     template = environment("report").get_template("report/page.html")
-    return template.render(shell("report", "privacy report"), **first_screen(data))
+    return template.render(shell("privacy report"), **first_screen(data))
 
 
-def render_audit(found: TrainerFinding, command: Sequence[str], cover: Cover | None = None) -> str:
+def render_audit(found: TrainerFinding, command: Sequence[str]) -> str:
     """The page of an audited trainer: what was claimed, what was found, and what it does not say.
 
     ``command``: what was typed, for whoever repeats it.
@@ -166,10 +166,10 @@ def render_audit(found: TrainerFinding, command: Sequence[str], cover: Cover | N
     (True, True)
     """
     return environment("report").get_template("report/trainer_audit.html").render(
-        shell("report", "audit"),
+        shell("audit"),
         found=found,
         worst=max(reversed(found.levels), key=lambda level: level.finding.lower_bound),
-        cover=cover or Cover(),
+        cover=Cover(),
         made=date.today().isoformat(),
         command=shlex.join(command),
     )  # fmt: skip

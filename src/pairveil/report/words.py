@@ -180,12 +180,7 @@ def short(name: str, longest: int = 23) -> str:
     return name if len(name) <= longest else f"{name[: longest - 11]}…{name[-10:]}"
 
 
-def quoted(name: str) -> str:
-    """A name as a shell takes it."""
-    return shlex.quote(name)
-
-
 FILTERS = (
-    quoted, repr, plain_public, number, cost, percent, at_most, odds_factor, odds, sure, one_in, in_100, span,
-    in_bits, short,
+    shlex.quote, repr, plain_public, number, cost, percent, at_most, odds_factor, odds, sure, one_in, in_100,
+    span, in_bits, short,
 )  # fmt: skip

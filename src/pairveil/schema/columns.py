@@ -6,7 +6,7 @@ encoding, whatever it holds, so that no private content stops a fit: what cannot
 missing one becomes the public fill value, a number outside the bounds becomes the bound.
 
 What a cell becomes is written down once for each type, in `formulas`: `Numpy` computes it here, and the
-exports write the same formula in their own language (`pairveil.release.projector`).
+exports write the same formula in their own language (`pairveil.release.exporters`).
 
 Raw cells of a table as texts, numbers or dates.
 """
@@ -154,7 +154,7 @@ class Column:
         """Its features, in order, as formulas of one raw cell.
 
         ``cell`` is a number (of days since 1970, for a date) or a text without spaces around it, as an
-        array or as a `pairveil.release.projector.Term`; ``maths`` has ``missing``, ``where``, ``clip``,
+        array or as a `pairveil.release.exporters.Term`; ``maths`` has ``missing``, ``where``, ``clip``,
         ``log`` and ``equals``.
         """
         return []

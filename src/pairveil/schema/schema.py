@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from pairveil._lazy import need
-from pairveil._warn import warn
 from pairveil.array_types import FloatArray
 from pairveil.column_names import arrow, arrow_cells, columns_of
-from pairveil.errors import InputError, PrivateNote
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import parse_toml, read_regular
 from pairveil.printable import shortened
 from pairveil.schema.columns import Column, Counts, NumberColumn, column_of

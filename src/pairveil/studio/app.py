@@ -7,12 +7,14 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import (
+    FileResponse,
     HTMLResponse,
     JSONResponse,
     PlainTextResponse,
@@ -24,7 +26,7 @@ from starlette.routing import Route
 from pairveil.errors import InputError, PairveilError
 from pairveil.report.page import asset, environment
 from pairveil.studio import commands, forms, pages
-from pairveil.studio.fitting import Fitting
+from pairveil.studio.commands import Fitting
 from pairveil.studio.guard import Guard
 from pairveil.studio.project import Project, check_width, column_names, likely_label
 from pairveil.studio.reading import Reading, report_page
@@ -89,32 +91,30 @@ class Studio:
             names = list(content)
             return self._show(names[names.index(step) - 1], problem or str(cause))
 
-    async def _act(
-        self, step: str, request: Request, do: Callable[[dict[str, str]], Awaitable[Response]]
-    ) -> Response:
-        """Do what a form asks for, if the step is still to be taken: nothing changes between the two.
-
-        The form is read before: a browser that stalls blocks nobody.
-        """
+    async def step(self, name: str, request: Request) -> Response:
+        """A step's page, or what its form asks for, if the step is still to be taken."""
         form: dict[str, str] = {}
+        asked = request.method == "POST"
         try:
-            form = await forms.read_form(request)
-            async with self._one:
-                return self._elsewhere(step) or await do(form)
+            if asked:
+                form = await forms.read_form(request)  # before: a browser that stalls blocks nobody
+            if asked or name == "plan":
+                async with self._one:  # nothing changes between the two
+                    if (elsewhere := self._elsewhere(name)) is not None:
+                        return elsewhere
+                    if asked:
+                        act: Callable[[Any], Awaitable[Response]] = getattr(self, f"_{name}")
+                        return await act(form)
+                    await self._make_plan()
         except PairveilError as problem:
-            return self._show(step, str(problem), form)
+            return self._show(name if asked else "schema", str(problem), form)
+        return self._elsewhere(name) or self._show(name)
 
     async def home(self, _: Request) -> Response:
         """To the step that was reached."""
         return _go(pages.reached(self.project, self.fitting.state()))
 
     # ---- files -----------------------------------------------------------------------------------
-
-    async def files(self, request: Request) -> Response:
-        """Choose two files and name their columns."""
-        if request.method == "GET":
-            return self._elsewhere("files") or self._show("files")
-        return await self._act("files", request, self._read_files)
 
     async def upload(self, request: Request) -> Response:
         """Receive one file; answers with the names of its columns, and which of them is probably what."""
@@ -140,78 +140,52 @@ class Studio:
         chosen = {field: getattr(self.project.settings, field) for field in fields}
         return JSONResponse({"name": name[-120:], "columns": names, "chosen": chosen})
 
-    async def _read_files(self, form: dict[str, str]) -> Response:
+    async def _files(self, form: dict[str, str]) -> Response:
+        """Read two files by the names of their columns."""
         self.project.settings = forms.with_columns(self.project.settings, form)
         self.project.forget_answers()
-        if self.project.by_levels:
-            return await self._read_levels()
-        commands.public_test(self.project)
-        kept = self.project.schema.read_text("utf-8") if self.project.schema.is_file() else ""
-        columns = (await commands.ask(commands.schema_job(self.project).words())).content
-        check_width(len(columns["columns"]))
-        forms.keep_what_was_said(self.project, kept)
+        by_levels, names = self.project.by_levels, self._names.get("levels", ())
+        if by_levels:
+            columns: Any = {"columns": pages.comparisons(names, self.project.settings)}
+        else:
+            commands.public_test(self.project)
+            kept = self.project.schema.read_text("utf-8") if self.project.schema.is_file() else ""
+            columns = (await commands.ask(commands.schema_job(self.project).words())).content
+            check_width(len(columns["columns"]))
+            forms.keep_what_was_said(self.project, kept)
         if not self.project.by_classes:
             kappa = await commands.ask(commands.kappa_job(self.project).words())
             self.project.keep("kappa.json", kappa.content)
             self._notes = kappa.notes
         self.project.keep("columns.json", columns)
-        return _go("schema")
-
-    async def _read_levels(self) -> Response:
-        found = pages.comparisons(self._names.get("levels", ()), self.project.settings)
-        kappa = await commands.ask(commands.kappa_job(self.project).words())
-        self.project.keep("kappa.json", kappa.content)
-        self.project.keep("columns.json", {"columns": found})
-        self._notes = kappa.notes
-        return _go("plan")
+        return _go("plan" if by_levels else "schema")
 
     async def problems(self, _: Request) -> Response:
         """All that is wrong with the tables, row by row, for their owner."""
         if not self.project.has_problems:
             return PlainTextResponse("There is no list.", 404)
-        name = 'attachment; filename="problems.csv"'
-        content = await asyncio.to_thread(self.project.problems.read_bytes)
-        return Response(content, media_type="text/csv", headers={"Content-Disposition": name})
+        return FileResponse(self.project.problems, media_type="text/csv", filename="problems.csv")
 
-    # ---- columns ---------------------------------------------------------------------------------
+    # ---- columns and privacy ---------------------------------------------------------------------
 
-    async def schema(self, request: Request) -> Response:
+    async def _schema(self, form: dict[str, str]) -> Response:
         """Complete what is public about each column."""
-        if request.method == "GET":
-            return self._elsewhere("schema") or self._show("schema")
-        return await self._act("schema", request, self._save_schema)
-
-    async def _save_schema(self, form: dict[str, str]) -> Response:
         data = pages.read_schema_data(self.project)
         forms.save_schema(self.project, data, form).check("the columns")
         for answer in ("plan.json", "certificate.json"):
             (self.project.folder / answer).unlink(missing_ok=True)
-        await self._plan()
+        await self._make_plan()
         return _go("plan")
 
-    async def _plan(self) -> None:
+    async def _make_plan(self) -> None:
         if self.project.answer("plan.json") is None and not self.project.by_levels:
             plan = await commands.ask(commands.plan_job(self.project).words())
             self.project.keep("plan.json", plan.content)
             self._notes = plan.notes
 
-    # ---- privacy ---------------------------------------------------------------------------------
-
-    async def plan(self, request: Request) -> Response:
+    async def _plan(self, form: dict[str, str]) -> Response:
         """Choose epsilon, what is protected and which pairs are used."""
-        if request.method == "POST":
-            return await self._act("plan", request, self._rehearse)
-        try:
-            async with self._one:
-                if (elsewhere := self._elsewhere("plan")) is not None:
-                    return elsewhere
-                await self._plan()
-        except PairveilError as problem:
-            return self._show("schema", str(problem))
-        return self._show("plan")
-
-    async def _rehearse(self, form: dict[str, str]) -> Response:
-        await self._plan()
+        await self._make_plan()
         chosen = forms.with_choice(self.project.settings, form)
         if self.project.by_levels:
             columns = (self.project.answer("columns.json") or {})["columns"]
@@ -222,13 +196,8 @@ class Studio:
         self._notes = rehearsed.notes
         return _go("confirm")
 
-    async def confirm(self, request: Request) -> Response:
-        """Read what is promised, then spend."""
-        if request.method == "GET":
-            return self._elsewhere("confirm") or self._show("confirm")
-        return await self._act("confirm", request, self._spend)
-
-    async def _spend(self, form: dict[str, str]) -> Response:
+    async def _confirm(self, form: dict[str, str]) -> Response:
+        """Spend, when what is promised was read."""
         if form.get("shown") != pages.shown(self.project):
             raise InputError(
                 "Something was changed in another tab. This is what stands now: read it again."
@@ -240,13 +209,8 @@ class Studio:
 
     # ---- the fit ---------------------------------------------------------------------------------
 
-    async def progress(self, request: Request) -> Response:
-        """Watch the fit; the address may be loaded again at any time."""
-        if request.method == "GET":
-            return self._elsewhere("progress") or self._show("progress")
-        return await self._act("progress", request, self._go_on)
-
-    async def _go_on(self, form: dict[str, str]) -> Response:
+    async def _progress(self, form: dict[str, str]) -> Response:
+        """Resume the fit, or go back; the address may be loaded again at any time."""
         if form.get("do") == "back":
             self.fitting.give_up()
         else:
@@ -292,9 +256,7 @@ class Studio:
         """The public key, for those who check the signature."""
         if not self.project.public_key.is_file():
             return PlainTextResponse("Nothing was signed yet.", 404)
-        name = 'attachment; filename="sender.pub"'
-        content = self.project.public_key.read_bytes()
-        return Response(content, media_type="text/plain", headers={"Content-Disposition": name})
+        return FileResponse(self.project.public_key, media_type="text/plain", filename="sender.pub")
 
     async def report(self, _: Request) -> Response:
         """The report, under its own policy."""
@@ -363,27 +325,11 @@ async def _sorry(_: Request, problem: Exception) -> Response:
 
 
 def create_app(project: Project, token: str | None = None, port: int = 8765) -> Guard:
-    """The whole application, behind its guard.
-
-    Parameters
-    ----------
-    token : str, optional
-        One is made if none is given.
-    port : int
-        That the server will listen on.
-
-    Returns an ASGI application.
-    """
+    """The whole application, an ASGI one, behind its guard; a token is made where none is given."""
     studio = Studio(project)
     both = ["GET", "POST"]
-    steps: dict[str, Callable[[Request], Awaitable[Response]]] = {
-        "files": studio.files,
-        "schema": studio.schema,
-        "plan": studio.plan,
-        "confirm": studio.confirm,
-        "progress": studio.progress,
-    }
-    routes = [Route(f"/{name}", do, methods=both) for name, do in steps.items()]
+    steps = ("files", "schema", "plan", "confirm", "progress")
+    routes = [Route(f"/{name}", partial(studio.step, name), methods=both) for name in steps]
     routes += [
         *studio.reading.routes,
         Route("/", studio.home),

@@ -7,7 +7,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, get_args
 from urllib.parse import parse_qsl
@@ -22,7 +22,7 @@ from pairveil.privacy.units import Unit
 from pairveil.schema.columns import ClassColumn
 from pairveil.schema.schema import Schema, to_toml
 from pairveil.studio.commands import EPSILONS
-from pairveil.studio.project import Project, Settings
+from pairveil.studio.project import Project, Settings, bounded
 
 MOST_BYTES = 1 << 20
 TYPES = ("number", "category", "date", "class", "id", "skip")
@@ -31,11 +31,8 @@ MOST_TEXT = 300
 
 async def read_form(request: Request) -> dict[str, str]:
     """The fields of a form; the last of several with one name."""
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_BYTES:
-            raise InputError("the form is too long: leave columns out of the table")
+    too_long = "the form is too long: leave columns out of the table"
+    body = b"".join([piece async for piece in bounded(request.stream(), MOST_BYTES, too_long)])
     try:
         pairs = parse_qsl(
             body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=50_000
@@ -111,46 +108,17 @@ def text(form: Mapping[str, str], name: str) -> str:
 # ---- the schema -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Field:
-    """One column as a form shows it; everything is text."""
-
-    number: int
-    name: str
-    type: str
-    low: str = ""
-    high: str = ""
-    values: str = ""
-    fill: str = ""
-    format: str = ""
-    unit: str = ""
-    indicator: bool = False
-    log: bool = False
-    offset: str = ""
-
-
-def fields_of(data: Mapping[str, Any]) -> list[Field]:
-    """The fields of a schema's plain data, complete or not."""
+def fields_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A schema's plain data, complete or not, as a form shows it: of each column text and ticks."""
     found = []
     for number, (name, table) in enumerate(data.get("columns", {}).items()):
         bounds = [_shown(value) for value in table.get("bounds", [])] or ["", ""]
         values = table.get("categories", table.get("values", []))
-        found.append(
-            Field(
-                number,
-                str(name),
-                str(table.get("type", "skip")),
-                bounds[0],
-                bounds[-1],
-                ", ".join(map(str, values)),
-                _shown(table.get("fill", "")),
-                str(table.get("format", "")),
-                str(table.get("unit", "")),
-                table.get("indicator") is True,
-                table.get("scale") == "log",
-                _shown(table.get("offset", "")),
-            )
-        )
+        one = {"name": str(name), "type": str(table.get("type", "skip")), "low": bounds[0]}
+        one |= {"high": bounds[-1], "values": ", ".join(map(str, values))}
+        one |= {key: _shown(table.get(key, "")) for key in ("fill", "format", "unit", "offset")}
+        ticks = {"indicator": table.get("indicator") is True, "log": table.get("scale") == "log"}
+        found.append({"number": number, **one, **ticks})
     return found
 
 
@@ -186,7 +154,8 @@ def save_schema(project: Project, data: Mapping[str, Any], form: Mapping[str, st
     """
     decimal = data.get("decimal", ".")
     columns = {
-        field.name: _column(field.number, field.name, form, decimal) for field in fields_of(data)
+        name: _column(number, name, form, decimal)
+        for number, name in enumerate(map(str, data.get("columns", {})))
     }
     schema = Schema.from_dict({"version": 1, "decimal": decimal, "columns": columns}, "the columns")
     write_file(project.schema, to_toml(schema))

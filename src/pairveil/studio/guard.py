@@ -45,15 +45,7 @@ App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 class Guard:
-    """ASGI middleware in front of everything, static files included.
-
-    Parameters
-    ----------
-    token : str
-        The one-time token; ``secrets.token_urlsafe()`` makes one.
-    port : int
-        That the server listens on.
-    """
+    """ASGI middleware in front of everything, static files included; ``token`` is the one-time one."""
 
     def __init__(self, app: App, token: str, port: int) -> None:
         self._app = app

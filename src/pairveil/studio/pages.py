@@ -144,40 +144,7 @@ def files_page(project: Project, names: Mapping[str, Sequence[str]]) -> dict[str
         | {"public_classes": FIELD_OF["--test-classes"]},
         "names": {field: names.get(FIELDS[field], ()) for field in FIELDS},
         "of": FIELDS,
-        "tables": [
-            {
-                "which": "people",
-                "source": "pairs classes",
-                "title": "People",
-                "help": "One row for each person: an id, and a column for each thing that is known.",
-                "name": settings.people_name if project.table("people") else "",
-            },
-            {
-                "which": "levels",
-                "source": "levels",
-                "title": "Comparison levels",
-                "help": "One row for each pair of records: both ids, and a column for each comparison. 0 "
-                "means that nothing agrees, the highest that all does, -1 or empty that it is not known.",
-                "name": settings.levels_name if project.table("levels") else "",
-            },
-            {
-                "which": "pairs",
-                "source": "pairs levels",
-                "title": "Labelled pairs",
-                "help": "One row for each pair: the ids of two people, and whether they are the same or "
-                "different.",
-                "name": settings.pairs_name if project.table("pairs") else "",
-            },
-            {
-                "which": "public",
-                "source": "pairs classes",
-                "title": "Public people to score on (may be left out)",
-                "help": "The people's columns and a class, of public people who are not learned from. "
-                "The report then says how good the metric is. Without it, some of your own pairs can be kept "
-                "out and scored: the third step asks.",
-                "name": settings.public_name if project.table("public") else "",
-            },
-        ],
+        "given": {w: getattr(settings, f"{w}_name") for w in TABLES if project.table(w)},
     }
 
 
@@ -242,14 +209,12 @@ def _shared(one: str, other: str) -> int:
 
 def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[str, Any]:
     """Each column with what is to be filled in; what was typed stands where a form was refused."""
-    fields = [asdict(field) for field in fields_of(read_schema_data(project))]
-    if form:
-        for field in fields:
-            number = field["number"]
-            for name in ("type", "low", "high", "values", "fill", "format", "unit", "offset"):
-                field[name] = form.get(f"{name}-{number}", field[name])
-            for name in ("indicator", "log"):
-                field[name] = form.get(f"{name}-{number}") == "yes"
+    fields = fields_of(read_schema_data(project))
+    for field in fields if form else ():
+        for name in field.keys() - {"number", "name"}:
+            typed = (form or {}).get(f"{name}-{field['number']}")
+            is_tick = isinstance(field[name], bool)
+            field[name] = typed == "yes" if is_tick else field[name] if typed is None else typed
     empty = sum(f["type"] == "number" and not f["low"] for f in fields)
     learned = project.settings.classes if project.by_classes else None
     return {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
@@ -391,7 +356,7 @@ def shown(project: Project) -> str:
 def done_page(project: Project) -> dict[str, Any]:
     """Where the release is, and which commands use it."""
     from pairveil.release.signing import is_signed
-    from pairveil.report.summaries import read_release
+    from pairveil.report.facts import read_release
 
     data = read_release(project.release)
     files = sorted(file.name for file in project.release.iterdir() if file.is_file())

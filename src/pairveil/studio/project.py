@@ -75,16 +75,7 @@ class Settings:
 
 
 class Project:
-    """One folder, for one release.
-
-    Parameters
-    ----------
-    folder : path
-        Made if it is not there, for this user alone.
-    ledger : path, optional
-        The budget file; ``ledger.json`` in the folder by default. The command line may charge it too.
-    budget : float
-        Total epsilon, where the ledger is new.
+    """One folder, made for this user alone, for one release; and a ledger, by default a file in it.
 
     Examples
     --------
@@ -114,43 +105,19 @@ class Project:
                 f"folder, or close it to them with `chmod 700 {folder}`"
             )
         self.ledger = Path(ledger).resolve() if ledger else self.folder / "ledger.json"
+        self.release, self.schema = self.folder / "release", self.folder / "schema.toml"
+        self.problems, self.checkpoint = (
+            self.folder / "problems.csv",
+            self.folder / "fit.checkpoint",
+        )
+        self.key, self.public_key = self.folder / "sender.pem", self.folder / "sender.pem.pub"
 
     # ---- files -------------------------------------------------------------------------------------
-
-    @property
-    def release(self) -> Path:
-        """Where the release will be."""
-        return self.folder / "release"
-
-    @property
-    def schema(self) -> Path:
-        """Public facts about the columns."""
-        return self.folder / "schema.toml"
-
-    @property
-    def problems(self) -> Path:
-        """The list of all that is wrong with the tables."""
-        return self.folder / "problems.csv"
 
     @property
     def has_problems(self) -> bool:
         """Whether something is wrong with the tables: there is a line below the header."""
         return self.problems.is_file() and self.problems.read_bytes().count(b"\n") > 1
-
-    @property
-    def checkpoint(self) -> Path:
-        """Answers of a fit in progress."""
-        return self.folder / "fit.checkpoint"
-
-    @property
-    def key(self) -> Path:
-        """The private key that releases are signed with; receivers get the public one beside it."""
-        return self.folder / "sender.pem"
-
-    @property
-    def public_key(self) -> Path:
-        """What receivers check signatures by."""
-        return self.folder / "sender.pem.pub"
 
     @property
     def is_released(self) -> bool:
@@ -180,28 +147,18 @@ class Project:
     async def receive(self, which: str, name: str, content: AsyncIterator[bytes]) -> Path:
         """A table that somebody sends, whole, in a draft of its own: nothing else is touched yet.
 
-        Parameters
-        ----------
-        which : {'people', 'pairs', 'public'}
-        name : str
-            What the sender calls it. Only its ending is believed, and only if it is known.
-        content : bytes, in pieces
+        Of the name only the ending is believed, and only if it is known.
         """
         ending = Path(name.replace("\\", "/")).suffix.lower()
         if which not in TABLES or ending not in ENDINGS:
             raise InputError(f"choose a file that ends in {', '.join(ENDINGS)}")
         draft = self.folder / f".part-{secrets.token_hex(8)}{ending}"
-        size = 0
+        too_large = "the file is larger than 4 GB, which is more than the studio takes"
         try:
             with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as file:
-                async for piece in content:
-                    size += len(piece)
-                    if size > MOST_BYTES:
-                        raise InputError(
-                            "the file is larger than 4 GB, which is more than the studio takes"
-                        )
+                async for piece in bounded(content, MOST_BYTES, too_large):
                     file.write(piece)
-            if size == 0:
+            if draft.stat().st_size == 0:
                 raise InputError("the file is empty")
         except BaseException:
             draft.unlink(missing_ok=True)
@@ -293,6 +250,16 @@ class Project:
                 if file.is_file() and not file.is_symlink():
                     archive.write(file, f"release/{file.name}")
         return buffer.getvalue()
+
+
+async def bounded(content: AsyncIterator[bytes], most: int, why: str) -> AsyncIterator[bytes]:
+    """What somebody sends, piece by piece; InputError that says ``why`` where it is too much."""
+    size = 0
+    async for piece in content:
+        size += len(piece)
+        if size > most:
+            raise InputError(why)
+        yield piece
 
 
 def column_names(file: Path, name: str) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from pairveil.errors import InputError, PairveilError
 from pairveil.report.page import asset, digest
 from pairveil.studio import commands
+from pairveil.studio.project import bounded
 
 MOST_BYTES = 1 << 30
 MOST_FILES = 100
@@ -28,14 +29,9 @@ _UNREADABLE = (
 
 
 class Reading:
-    """The page of one received release; its methods are routes.
+    """The page of one received release, whose files are in ``folder`` meanwhile; its methods are routes.
 
-    Parameters
-    ----------
-    folder : path
-        Where the received files are while their page is made.
-    page : callable
-        Shows a page of the studio by its name.
+    ``page`` shows a page of the studio by its name.
     """
 
     def __init__(self, folder: Path, page: Callable[..., Response]) -> None:
@@ -73,12 +69,11 @@ class Reading:
 
     async def take_key(self, request: Request) -> Response:
         """Receive the public key of the sender."""
-        held = bytearray()
-        async for piece in request.stream():
-            held += piece
-            if len(held) > MOST_OF_A_KEY:
-                return JSONResponse({"problem": "that is no public key"}, 400)
-        self._beside(".pub").write_bytes(bytes(held))
+        pieces = bounded(request.stream(), MOST_OF_A_KEY, "that is no public key")
+        try:
+            self._beside(".pub").write_bytes(b"".join([piece async for piece in pieces]))
+        except PairveilError as problem:
+            return JSONResponse({"problem": str(problem)}, 400)
         return JSONResponse({})
 
     def _signature(self) -> str:
@@ -109,12 +104,10 @@ class Reading:
     async def _receive(self, name: str, content: AsyncIterator[bytes]) -> None:
         if not self._folder.is_dir() or len(list(self._folder.iterdir())) >= MOST_FILES:
             raise InputError("choose the files of one release")
-        size = sum(file.stat().st_size for file in self._folder.iterdir())
+        room = MOST_BYTES - sum(file.stat().st_size for file in self._folder.iterdir())
+        too_large = "a release of more than 1 GB is more than the studio takes"
         with (self._folder / name).open("wb") as file:
-            async for piece in content:
-                size += len(piece)
-                if size > MOST_BYTES:
-                    raise InputError("a release of more than 1 GB is more than the studio takes")
+            async for piece in bounded(content, room, too_large):
                 file.write(piece)
         if name.endswith(".zip"):
             unpack(self._folder / name)

@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pairveil._warn import warn
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import SetGradient
@@ -41,7 +40,7 @@ from pairveil.engine.statistics import (
     shrink,
     whole_weight,
 )
-from pairveil.errors import DataWarning
+from pairveil.errors import DataWarning, warn
 from pairveil.learners import preparing
 from pairveil.learners.fitted import fitted
 from pairveil.learners.matrices import (
