@@ -41,16 +41,9 @@ REPLACED = 0.4
 
 @dataclass(frozen=True)
 class Inputs(Generic[Records]):
-    """Two inputs that a promise must not let anyone tell apart: the same records with other contents.
+    """Two inputs that a promise must not let anyone tell apart: the same records with other contents."""
 
-    Parameters
-    ----------
-    first, second : PairSet, People, TupleSet or Choices
-        For zero-out, the changed records of `first` are null.
-    adjacency : {"zero-out", "replace"}
-    """
-
-    first: Records
+    first: Records  # for zero-out, the changed records of it are null
     second: Records
     adjacency: Adjacency
     name: str = "given"
@@ -126,15 +119,8 @@ def label_flip(
 ) -> Neighbours:
     """One similar pair as far apart as the norm bound allows, so that its gradient is clipped.
 
-    Parameters
-    ----------
-    adjacency : {"zero-out", "replace"}
-        Against null, or against the flipped label.
-    n_pairs : int
-        Pairs in all; the others are null.
-    data_norm : float
-        Bound on people's l2 norms; the pair's difference is twice as long. It points along the first
-        feature, so that the change is l1-concentrated.
+    Against null, or against the flipped label; the other pairs are null. The difference is twice as long as
+    ``data_norm`` and points along the first feature, so that the change is l1-concentrated.
     """
     return _star(1, n_pairs - 1, n_features, adjacency, data_norm, "label-flip", hub=False)
 
@@ -180,13 +166,7 @@ def relationship_pairs(
 def canary_of(
     unit: Unit, kappa: int, n_features: int, adjacency: Adjacency, *, data_norm: float = 1.0
 ) -> Neighbours:
-    """The worst case for a protected unit: a pair, a relationship or a person.
-
-    Examples
-    --------
-    >>> canary_of("pair", 1, 2, "replace").name
-    'label-flip'
-    """
+    """The worst case for a protected unit: a pair, a relationship or a person."""
     if unit == "pair":
         if kappa != 1:
             raise InputError("the unit 'pair' is one pair: kappa must be 1")
@@ -202,12 +182,6 @@ def beyond_margin(n_pairs: int, n_features: int = 1) -> Neighbours:
 
     No pair of the first input has a gradient, so whatever is read off the largest gradient of the
     batch (published DPP-S) jumps. Needs a start W that puts the pairs beyond the margin.
-
-    Examples
-    --------
-    >>> neighbours = beyond_margin(n_pairs=50, n_features=10)
-    >>> neighbours.kappa, neighbours.adjacency
-    (1, 'replace')
     """
     features = np.zeros((2 * n_pairs, n_features))
     features[0::2, 0], features[1::2, 0] = 1.0, -1.0
@@ -291,15 +265,8 @@ def worst_case(
     it by twice the clip bound (by 0.65 of that at most, by 0.22 in this case); the accounting charges twice
     all the same.
 
-    Parameters
-    ----------
-    unit, kappa, n_features, adjacency
-        As in `canary_of`.
-    n_others : int
-        Other pairs, of people of their own, the same in both inputs. They must be many enough
-        to be heard through the noise.
-    data_norm : float
-        Bound on people's l2 norms.
+    The ``n_others`` pairs, of people of their own, are the same in both inputs, and must be many enough to be
+    heard through the noise.
 
     Examples
     --------

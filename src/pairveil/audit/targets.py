@@ -60,21 +60,9 @@ def make_target(
 ) -> Target:
     """Build a target with its claim and its worst case.
 
-    Parameters
-    ----------
-    name : str
-        One of `TARGETS`.
-    epsilon : float
-        The claim.
-    n_components, n_features : int
-        d' of the published learners; the dimension of everything.
-    unit, adjacency : str
-        For "learner", "laplace", "gaussian" and "choice". The published mechanisms claim replace, for
-        kappa 1.
-    learner : str
-        For "learner": which one, a name in `pairveil.learners.LEARNERS`.
-    records : str, optional
-        For "learner": of what it `learns_from` the worst case is made, as 'classes'.
+    ``n_components`` is d' of the published learners, ``n_features`` the dimension of everything. ``unit`` and
+    ``adjacency`` are for our own targets: the published mechanisms claim replace, for kappa 1. Of "learner",
+    ``learner`` is which, and ``records`` of what it `learns_from` the worst case is made.
 
     Examples
     --------
@@ -157,13 +145,8 @@ def watch_fit(
 ) -> Callable[[int, int, np.random.Generator], FloatArray]:
     """Scores of an attacker who sees every answer of a whole fit.
 
-    Parameters
-    ----------
-    plan : Plan
-        What the learner runs; its ``n_records`` must be the canary's.
-    canary : Neighbours, or inputs of other records
-    noise : callable
-        Makes the source of randomness from a generator; a broken one is a broken learner.
+    ``plan`` is what the learner runs, for as many records as the canary has. ``noise`` makes the source of
+    randomness from a generator; a broken one is a broken learner.
     """
     watcher = Watcher(canary)
     worlds = canary.first, canary.second
@@ -190,12 +173,6 @@ def learner_target(
 
     Where all its answers are full-batch Gaussian sums, the fit as a whole is a Gaussian mechanism and one
     point of its trade-off curve fixes the rest.
-
-    Examples
-    --------
-    >>> target = learner_target(1.0, 1e-5, "pair", 1, "zero-out", n_features=2)
-    >>> target.claim.assume, target.canary
-    ('gaussian', 'label-flip')
     """
     made = learner_class(learner)(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency)
     return target_of(made, kappa=kappa, n_features=n_features, records=records)
@@ -318,13 +295,7 @@ def canary_of_pairs(learner: PrivateLearner, kappa: int, n_features: int) -> Nei
 
 
 def n_others(budget: Budget) -> int:
-    """How many other pairs make themselves heard through a budget's noise.
-
-    Examples
-    --------
-    >>> n_others(Budget(1.0, 1e-5, 1, "zero-out")), n_others(Budget(1.0, 1e-5, 3, "replace"))
-    (373, 2238)
-    """
+    """How many other pairs make themselves heard through a budget's noise."""
     wanted = OTHERS_PER_NOISE * budget.sensitivity / mu_from_epsilon(budget.epsilon, budget.delta)
     return min(MOST_OTHERS, round(wanted))
 
@@ -341,15 +312,7 @@ RUNS = 2000
 def one_step_laplace(
     epsilon: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
 ) -> Target:
-    """One full-batch Laplace sum, calibrated for the claim.
-
-    Examples
-    --------
-    >>> from pairveil.audit.auditor import audit_scores
-    >>> target = one_step_laplace(1.0, "pair", 1, "zero-out", n_features=2)
-    >>> audit_scores(target.scores, target.claim, runs=2000, random_state=0).verdict
-    'consistent'
-    """
+    """One full-batch Laplace sum, calibrated for the claim."""
     scale = calibrate_laplace(epsilon, kappa=kappa, adjacency=adjacency)
     query = Query("gradients", (1, n_features), scale, mechanism=LAPLACE)
     canary = canary_of(unit, kappa, n_features, adjacency)
@@ -392,15 +355,7 @@ class FirstOfMany(ChoiceScores):
 def one_choice(
     epsilon: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
 ) -> Target:
-    """One choice among eight candidates, calibrated for the claim at delta = 0.
-
-    Examples
-    --------
-    >>> from pairveil.audit.auditor import audit_scores
-    >>> target = one_choice(1.0, "pair", 1, "zero-out", n_features=2)
-    >>> audit_scores(target.scores, target.claim, runs=2000, random_state=0).verdict
-    'consistent'
-    """
+    """One choice among eight candidates, calibrated for the claim at delta = 0."""
     eta = calibrate_choice(epsilon, 0.0, kappa=kappa, adjacency=adjacency)
     canary = canary_of(unit, kappa, n_features, adjacency)
     scores = watch_choice(1 / eta, canary)
@@ -416,14 +371,7 @@ def watch_choice(
 ) -> Scores:
     """Scores of an attacker who sees which candidate was chosen.
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        1 / eta.
-    noise : callable
-        As for `watch`.
-    scores : scores of candidates, optional
-        `FirstOfMany` if left out.
+    ``noise_multiplier`` is 1 / eta, ``noise`` as for `watch_fit`.
     """
     by = FirstOfMany() if scores is None else scores
     query = Query("choice", by.shape, noise_multiplier, mechanism=EXPONENTIAL)
@@ -521,12 +469,7 @@ def watch(
 ) -> Scores:
     """Scores of an attacker who sees each of the plan's noisy sums.
 
-    Parameters
-    ----------
-    asked : Query, or several
-        What the engine runs, one after the other.
-    noise : callable
-        Makes the source of randomness from a generator; a broken one is a broken learner.
+    The engine runs what is asked, one query after the other; ``noise`` as for `watch_fit`.
     """
     queries = [asked] if isinstance(asked, Query) else asked
     start = np.zeros((1, canary.first.n_features))

@@ -37,41 +37,17 @@ class Watcher:
 
     Give it to the engine as ``on_answer``; read `score` after the fit, `reset` before the next.
 
-    Attributes
-    ----------
-    score : float
-        The log likelihood ratio of the answers so far.
-    reached : dict
-        For each kind of Gaussian query, how far apart the two inputs' sums were, in standard deviations of
-        the noise, squared and added up: the part of mu^2 that this pair of inputs realises.
-
-    Notes
-    -----
     Gaussian sums: the sum is projected on the direction in which the inputs differ; there the number
     of the kappa pairs in the batch is Binomial(kappa, q), so the ratio is that of two mixtures.
     Exact for full and for disjoint batches, and for sampled ones when the changed pairs are equal and the
     others null; otherwise the others' expected part is subtracted and the score is only a good one.
     Laplace sums: the exact ratio entry by entry. Choices: the exact ratio of their probabilities.
-
-    Examples
-    --------
-    >>> from pairveil.audit.canaries import label_flip
-    >>> from pairveil.engine.engine import Engine
-    >>> from pairveil.engine.losses import ContrastiveLoss
-    >>> from pairveil.engine.gradients import SetGradient
-    >>> from pairveil.privacy.noise import SeededNoise
-    >>> from pairveil.privacy.mechanisms import Query
-    >>> neighbours = label_flip(n_features=2)
-    >>> watcher = Watcher(neighbours)
-    >>> engine = Engine(neighbours.second, SeededNoise(0), on_answer=watcher)
-    >>> gradient = SetGradient(np.eye(2), ContrastiveLoss(1.0), clip=1.0)
-    >>> _ = engine.answer(Query("gradients", (2, 2), noise_multiplier=0.1), gradient)
-    >>> watcher.score > 10
-    True
     """
 
     def __init__(self, neighbours: Inputs) -> None:
         self.score = 0.0
+        # Of each kind of Gaussian query how far apart the two inputs' sums were, in deviations of the noise,
+        # squared and added up: the part of mu^2 that this pair of inputs realises.
         self.reached: dict[str, float] = defaultdict(float)
         self._steps: Counter[Any] = Counter()
         self._changed = neighbours.changed

@@ -631,13 +631,7 @@ def _parted(n: int, device: torch.device) -> tuple[Tensor, ...]:
 
 
 def by_record(places: Sequence[Tensor]) -> Tensor:
-    """People of n records, place by place, as rows (n * size, ...), one record after the other.
-
-    Examples
-    --------
-    >>> by_record([torch.tensor([1, 2]), torch.tensor([10, 20])])
-    tensor([ 1, 10,  2, 20])
-    """
+    """People of n records, place by place, as rows (n * size, ...), one record after the other."""
     return torch.stack(list(places), dim=1).flatten(0, 1)
 
 

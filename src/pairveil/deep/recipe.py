@@ -168,12 +168,6 @@ def rows_stand_alone(network: Network) -> bool:
     """Whether a row's slopes are the same bits wherever it stands in a micro-batch, on random inputs.
 
     Where it is not so, the pairs of a Poisson sample keep their places (`NetworkGradient.in_place`).
-
-    Examples
-    --------
-    >>> from pairveil.deep.records import contrastive
-    >>> rows_stand_alone(Network(torch.nn.Linear(3, 2), contrastive, (3,), micro_batch=32))
-    True
     """
     n, size = network.micro_batch, network.records.size
     said = torch.tensor(network.records.trial, dtype=torch.float32, device=network.device)
@@ -233,14 +227,7 @@ def put_gradient(network_parameters: list[tuple[str, Any]], mean: NDArray[np.flo
 
 @dataclass(frozen=True)
 class NetworkRecipe:
-    """Noisy gradient steps; the mean of the last half of them is the model.
-
-    Parameters
-    ----------
-    sample_rate : float or 'auto'
-    in_place : bool
-        As in `NetworkGradient`.
-    """
+    """Noisy gradient steps; the mean of the last half of them is the model."""
 
     network: Network
     loss_name: str

@@ -30,11 +30,8 @@ DEFAULT_LEARNER = "contrastive"
 def learner_class(name: str) -> type[PrivateLearner]:
     """The class of a learner by its name.
 
-    Parameters
-    ----------
-    name : str
-        One of `LEARNERS`, an entry point of the group ``pairveil.learners`` of an installed package, or
-        'module:Class': any subclass of `PrivateLearner`.
+    One of `LEARNERS`, an entry point of the group ``pairveil.learners`` of an installed package, or
+    'module:Class': any subclass of `PrivateLearner`.
 
     Examples
     --------

@@ -405,26 +405,14 @@ def own_material(learner: Any, pairs: Any, y: Any = None) -> Material:
 
 @dataclass(frozen=True)
 class Joint:
-    """A fit that several parties made.
+    """A fit that several parties made."""
 
-    Attributes
-    ----------
-    learner : PrivateLearner
-        Fitted.
-    certificate : Certificate
-    fingerprint : str
-        Of terms and roster: the same for everybody, or the coordinator told parties different things.
-    finished : Finished
-        What the coordinator releases.
-    columns : tuple of str or None
-        Names of the columns, as the parties state them.
-    """
-
-    learner: Any
+    learner: Any  # fitted
     certificate: Certificate
+    # Of terms and roster: the same for everybody, or the coordinator told parties different things
     fingerprint: str
-    finished: wire.Finished
-    columns: tuple[str, ...] | None = None
+    finished: wire.Finished  # what the coordinator releases
+    columns: tuple[str, ...] | None = None  # as the parties name them
 
     @property
     def components(self) -> FloatArray:

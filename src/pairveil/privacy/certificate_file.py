@@ -132,10 +132,7 @@ def joint_kappas(rule: str, kappas: Sequence[Mapping[str, int]]) -> dict[str, in
     them: both are bounded by the sum of the person kappas. A union that was counted is at least the largest.
     Where nobody is in two parties, the second largest b of all (docs/theory/graph.md) may be another's.
 
-    Parameters
-    ----------
-    rule : {'union', 'sum', 'disjoint'}
-    kappas : sequence of mappings from unit to kappa
+    ``rule`` is 'union', 'sum' or 'disjoint'; kappas are by unit, one mapping a party.
 
     Examples
     --------

@@ -60,17 +60,7 @@ TAILS = 40.0
 def check_room(plan: Plan, n_parties: int, shares: int) -> None:
     """Refuse, while nothing is charged, what 64 bits cannot hold: all sums and the tails of all noise.
 
-    Parameters
-    ----------
-    plan : Plan
-    n_parties : int
-        Each of which adds a share of the noise.
-    shares : int
-        How many shares are as much noise as the plan asks for.
-
-    Examples
-    --------
-    >>> check_room(Plan((Query("sums", (4,), 20.0),), n_records=900, n_features=2), 3, shares=2)
+    Each of ``n_parties`` adds a share of the noise, and ``shares`` of them are as much as the plan asks for.
     """
     clip = math.nextafter(2.0, 0.0)  # just below a power of two the grid is finest for its size
     for query in plan.queries:
@@ -88,25 +78,10 @@ def check_room(plan: Plan, n_parties: int, shares: int) -> None:
 class Masks:
     """What a party adds to its sums, so that only the total of all parties tells anything.
 
-    Parameters
-    ----------
-    key : X25519PrivateKey
-        Made for this fit alone.
-    roster : mapping from name to public key
-        Of all parties.
-    name : str
-        This party's own.
-    session : bytes
-        What was agreed on; masks follow from it, from the roster, and from all that was `heard` since. So
-        parties that were told different things have masks that do not cancel, and their sums stay hidden.
-
-    Examples
-    --------
-    >>> keys = [X25519PrivateKey.generate() for _ in range(3)]
-    >>> roster = {f"{i}": key.public_key().public_bytes_raw() for i, key in enumerate(keys)}
-    >>> masks = [Masks(key, roster, f"{i}", bytes(32)) for i, key in enumerate(keys)]
-    >>> sum(one.mask(0, 2) for one in masks)
-    array([0, 0], dtype=uint64)
+    ``key`` was made for this fit alone; ``roster`` has the public keys of all parties, this one's under its
+    ``name``. Masks follow from ``session``, which is what was agreed on, from the roster, and from all that
+    was `heard` since. So parties that were told different things have masks that do not cancel, and their
+    sums stay hidden.
     """
 
     def __init__(
@@ -163,51 +138,27 @@ def salt_of(roster: Mapping[str, bytes], session: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class JointRecords:
-    """What is public of the records of several parties, in place of records; none are here.
+    """What is public of the records of several parties, in place of records; none are here."""
 
-    Attributes
-    ----------
-    n_records, n_features : int
-        Of all parties together; columns of each of them.
-    feature_names : tuple of str or None
-    graph : str
-        A name for who is paired with whom at all parties, by which ledgers know the same pairs again.
-    backend : NoisyBackend or None
-        Where they are summed.
-    """
-
-    n_records: int
-    n_features: int
+    n_records: int  # of all parties together
+    n_features: int  # of each of them
     feature_names: tuple[str, ...] | None
-    graph: str
-    backend: NoisyBackend | None = None
+    graph: str  # names who is paired with whom at all parties, by which ledgers know the same pairs again
+    backend: NoisyBackend | None = None  # where they are summed
     kind: str = PAIRS.name
 
 
 class Gathering(NoisyBackend):
     """The coordinator's side: adds masked sums up, and tells everybody the noisy total.
 
-    Parameters
-    ----------
-    channels : mapping from name to Channel
-        Of all parties.
-    n_records : int
-        Of all parties together.
-    in_shares : bool
-        The parties draw the noise; else it is drawn here, by whoever then sees totals without noise.
-    records : str
-        Kind of the records.
+    ``in_shares``: the parties draw the noise; else it is drawn here, by whoever then sees totals without
+    noise.
     """
 
-    def __init__(
-        self,
-        channels: Mapping[str, Channel],
-        n_records: int,
-        *,
-        in_shares: bool,
-        records: str = "pairs",
-    ) -> None:
-        self.n_records, self.records = n_records, records
+    records = PAIRS.name
+
+    def __init__(self, channels: Mapping[str, Channel], n_records: int, *, in_shares: bool) -> None:
+        self.n_records = n_records
         self._channels, self._in_shares, self._round = dict(channels), in_shares, 0
 
     def noisy_sum(
@@ -250,17 +201,8 @@ class Gathering(NoisyBackend):
 class OneOfSeveral(NoisyBackend):
     """A party's side: sums its own records, adds its share of the noise, masks, and learns the total.
 
-    Parameters
-    ----------
-    channel : Channel
-        To the coordinator.
-    own : Backend
-        Where this party's records are.
-    masks : Masks
-    n_records : int
-        Of all parties together.
-    shares : int or None
-        How many shares are as much noise as the plan asks for; None: the coordinator draws it.
+    ``own`` is where this party's records are, ``n_records`` counts those of all parties. So many ``shares``
+    are as much noise as the plan asks for; None: the coordinator draws it.
     """
 
     def __init__(
