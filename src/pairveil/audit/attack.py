@@ -46,7 +46,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from pairveil.audit.canaries import Neighbours
-from pairveil.audit.watching import Watcher
+from pairveil.audit.targets import Watcher
 from pairveil.engine.engine import Engine
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.choosing import select_pairs

@@ -108,13 +108,7 @@ class Counts:
         )
 
     def epsilon(self, delta: float = 0.0, confidence: float = 0.95) -> float:
-        """Lower bound on epsilon at ``delta``, whatever the mechanism.
-
-        Examples
-        --------
-        >>> round(Counts(20, 1000, 20, 1000).epsilon(), 2)
-        3.45
-        """
+        """Lower bound on epsilon at ``delta``, whatever the mechanism."""
         return float(epsilon_from_rates(*self.limits(confidence), delta))
 
 
@@ -125,11 +119,6 @@ def choose_threshold(
 
     "Second" is said at or above it; these runs must not be counted afterwards. ``criterion``, of the two
     rates' upper limits, is maximised: `epsilon_from_rates` at some delta.
-
-    Examples
-    --------
-    >>> choose_threshold([0] * 40 + [1] * 10, [0] * 10 + [1] * 40, epsilon_from_rates)
-    1.0
     """
     low, high = np.sort(np.asarray(first, float)), np.sort(np.asarray(second, float))
     if not (low.size and high.size):
@@ -213,13 +202,6 @@ def epsilon_in_family(fpr: float, fnr: float, curve: Curve, noise: float, delta:
     ``fpr`` and ``fnr`` are upper limits of a test's error rates. ``curve(noise, delta)`` is the family's
     epsilon, or an upper bound on it: what is refuted is refuted for the true curve too. Noise is searched
     within a factor of 1,000 around the claimed one; returned is epsilon of the largest that is refuted, or 0.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.compose import epsilon_from_mu
-    >>> curve = lambda noise, delta: epsilon_from_mu(1 / noise, delta)
-    >>> round(epsilon_in_family(0.45, 0.45, curve, noise=4.0, delta=1e-5), 2)
-    0.93
     """
     gain = 1.0 - fpr - fnr
     if gain <= 0.0:
@@ -416,15 +398,7 @@ def judged(
 def lower_bound(
     first: FloatArray, second: FloatArray, claim: Claim, confidence: float = 0.95
 ) -> float:
-    """Lower bound on epsilon at the claim's delta from scores of both inputs.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> first, second = rng.normal(0, 1, 5000), rng.normal(1, 1, 5000)
-    >>> round(lower_bound(first, second, Claim(5.0, 1e-5, "gaussian")), 1)
-    4.3
-    """
+    """Lower bound on epsilon at the claim's delta from scores of both inputs."""
     if claim.assume == "gaussian":
         return epsilon_from_mu(mu_from_duels(first, second, confidence), claim.delta)
     held = max(1, round(HELD_OUT * len(first)))

@@ -191,13 +191,7 @@ class TrainerFinding:
 
 
 def load_trainer(name: str) -> Trainer:
-    """The function that 'module:function' names; modules of the working folder are found too.
-
-    Examples
-    --------
-    >>> load_trainer("reproduction.trainers:pair_clipped").__name__
-    'pair_clipped'
-    """
+    """The function that 'module:function' names; modules of the working folder are found too."""
     found = load_named(name, "function")
     if not callable(found):
         raise InputError(f"'{name}' is no function")

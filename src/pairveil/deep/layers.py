@@ -94,13 +94,7 @@ def register(
 
 
 def rule_of(layer: nn.Module) -> Rule | None:
-    """The rule of a layer, or None where none covers it as it is configured.
-
-    Examples
-    --------
-    >>> rule_of(nn.Linear(2, 3)).__name__, rule_of(nn.LSTM(2, 3)), rule_of(nn.Conv1d(2, 2, 3, groups=2))
-    ('linear', None, None)
-    """
+    """The rule of a layer, or None where none covers it as it is configured."""
     rule, covers = RULES.get(type(layer), (None, None))
     return rule if covers is not None and covers(layer) else None
 

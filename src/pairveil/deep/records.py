@@ -379,11 +379,6 @@ def records_of(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records
 
     Groups take a loss of pairs, or 'triplet'; tuples one of triplets. A loss of single pairs of
     pytorch-metric-learning is taken too.
-
-    Examples
-    --------
-    >>> records_of("pairs", 2, "cosine")[0], records_of("groups", 4, "triplet")[1].triplets
-    ('cosine', True)
     """
     if is_foreign(loss):
         loss = pair_loss_of(loss)

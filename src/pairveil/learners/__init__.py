@@ -32,11 +32,6 @@ def learner_class(name: str) -> type[PrivateLearner]:
 
     One of `LEARNERS`, an entry point of the group ``pairveil.learners`` of an installed package, or
     'module:Class': any subclass of `PrivateLearner`.
-
-    Examples
-    --------
-    >>> learner_class("contrastive").__name__
-    'DPPMetricLearner'
     """
     from pairveil.errors import InputError
     from pairveil.learners.base import PrivateLearner

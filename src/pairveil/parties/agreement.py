@@ -26,22 +26,23 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from pairveil import __version__
 from pairveil.array_types import FloatArray
-from pairveil.engine.backends import messages as wire
+from pairveil.engine.backends import parties as wire
 from pairveil.engine.backends.local import backend_for
-from pairveil.engine.backends.messages import Channel, receive, send
 from pairveil.engine.backends.parties import (
     COORDINATOR,
+    Channel,
     Gathering,
     JointRecords,
     Masks,
     OneOfSeveral,
+    receive,
+    send,
 )
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import graph_digest, kappa
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.preparing import PARTIES_NEED, Material, Prepared, prepare
-from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.certificate_file import joint_kappas, parties_of
+from pairveil.privacy.certificate import Certificate, joint_kappas, parties_of
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
 from pairveil.privacy.noise import NoiseSource, PartiesNoise, SeededNoise, TrustedNoise
@@ -439,68 +440,61 @@ def take_part(
     charged = 0 if party.ledger is None else len(party.ledger.entries)
     try:
         with _refusing([channel]):
-            return _take_part(channel, party, on_step, agreed)
+            terms = receive(channel, wire.Terms, COORDINATOR)
+            party.consent.check(terms)
+            learner = learner_of(terms, party.ledger)
+            material = _usable(party.material(learner))
+            key = X25519PrivateKey.generate()
+            mine = _joining(party, terms, material, key.public_key().public_bytes_raw())
+            send(channel, mine, COORDINATOR)
+            roster = receive(channel, wire.Roster, COORDINATOR, _LARGE)
+            _check_roster(terms, roster, mine)
+            keys = {one.name: one.key for one in roster.who}
+            place = 1 + sorted(keys).index(party.name)
+            agreement = _agreement(terms, roster)
+            masks, noise = Masks(key, keys, party.name, agreement), noise_of(terms, place)
+            n_records = sum(one.n_pairs_used for one in roster.who)
+            shares = terms.n_parties - terms.colluders if terms.noise == "parties" else None
+            own = backend_for(_in_doubles(material.used), "auto")
+            backend = OneOfSeveral(channel, own, masks, n_records, shares)
+            records = _records(roster.who, mine, backend)
+            prepared = prepared_for(terms, roster, learner, records, noise)
+            if promise_of(prepared) != roster.promise:
+                raise Disagreement(
+                    "it comes to another plan or certificate: are the versions of numpy alike?"
+                )
+            if party.ledger is not None:
+                party.ledger.quote(**prepared.cost())  # refuses while nobody was charged
+            fingerprint = fingerprint_of(agreement)
+            if agreed is not None:
+                agreed(prepared, fingerprint)
+            send(channel, wire.Ready(promise_of(prepared)), COORDINATOR)
+            receive(channel, wire.Begin, COORDINATOR)
+            learner.fit(prepared, on_step=on_step)  # charges first
+            finished = receive(
+                channel, wire.Finished, COORDINATOR, 8 * learner.components_.size + wire.SMALL
+            )
+            certificate = None
+            with suppress(InputError):
+                certificate = Certificate.from_json(finished.certificate)
+            if certificate is None or digest_of_certificate(certificate) != roster.promise:
+                raise PartyError(
+                    "the coordinator finished with another certificate than was agreed on"
+                )
+            joint = Joint(learner, certificate, fingerprint, finished, records.feature_names)
+            ours, rows = learner.components_, finished.n_components
+            alike = rows == len(ours) and len(finished.components) == 8 * ours.size
+            if not alike or not np.allclose(
+                joint.components, ours, rtol=1e-6, atol=1e-6 * float(np.abs(ours).max())
+            ):
+                raise PartyError(
+                    "the coordinator finished with another metric than follows from the totals"
+                )
+            return joint
     except PartyError as problem:
         now = charged if party.ledger is None else len(party.ledger.entries)
         said = "the ledger was charged for this fit and stays charged" if now > charged else ""
         raise PartyError(f"{problem}; {said or 'no ledger was charged'}") from None
-
-
-def _take_part(
-    channel: Channel,
-    party: Party,
-    on_step: OnStep | None,
-    agreed: Callable[[Prepared, str], None] | None,
-) -> Joint:
-    terms = receive(channel, wire.Terms, COORDINATOR)
-    party.consent.check(terms)
-    learner = learner_of(terms, party.ledger)
-    material = _usable(party.material(learner))
-    key = X25519PrivateKey.generate()
-    mine = _joining(party, terms, material, key.public_key().public_bytes_raw())
-    send(channel, mine, COORDINATOR)
-    roster = receive(channel, wire.Roster, COORDINATOR, _LARGE)
-    _check_roster(terms, roster, mine)
-    keys = {one.name: one.key for one in roster.who}
-    place = 1 + sorted(keys).index(party.name)
-    agreement = _agreement(terms, roster)
-    masks, noise = Masks(key, keys, party.name, agreement), noise_of(terms, place)
-    n_records = sum(one.n_pairs_used for one in roster.who)
-    shares = terms.n_parties - terms.colluders if terms.noise == "parties" else None
-    own = backend_for(_in_doubles(material.used), "auto")
-    backend = OneOfSeveral(channel, own, masks, n_records, shares)
-    records = _records(roster.who, mine, backend)
-    prepared = prepared_for(terms, roster, learner, records, noise)
-    if promise_of(prepared) != roster.promise:
-        raise Disagreement(
-            "it comes to another plan or certificate: are the versions of numpy alike?"
-        )
-    if party.ledger is not None:
-        party.ledger.quote(**prepared.cost())  # refuses while nobody was charged
-    fingerprint = fingerprint_of(agreement)
-    if agreed is not None:
-        agreed(prepared, fingerprint)
-    send(channel, wire.Ready(promise_of(prepared)), COORDINATOR)
-    receive(channel, wire.Begin, COORDINATOR)
-    learner.fit(prepared, on_step=on_step)  # charges first
-    finished = receive(
-        channel, wire.Finished, COORDINATOR, 8 * learner.components_.size + wire.SMALL
-    )
-    certificate = None
-    with suppress(InputError):
-        certificate = Certificate.from_json(finished.certificate)
-    if certificate is None or digest_of_certificate(certificate) != roster.promise:
-        raise PartyError("the coordinator finished with another certificate than was agreed on")
-    joint = Joint(learner, certificate, fingerprint, finished, records.feature_names)
-    ours, rows = learner.components_, finished.n_components
-    alike = rows == len(ours) and len(finished.components) == 8 * ours.size
-    if not alike or not np.allclose(
-        joint.components, ours, rtol=1e-6, atol=1e-6 * float(np.abs(ours).max())
-    ):
-        raise PartyError(
-            "the coordinator finished with another metric than follows from the totals"
-        )
-    return joint
 
 
 def _usable(material: Material) -> Material:
@@ -613,59 +607,52 @@ def coordinate(
     Raises PartyError: somebody left, or said what cannot be gone on with; the message names who.
     """
     with _refusing(channels):
-        return _coordinate(terms, channels, on_step, agreed)
-
-
-def _coordinate(
-    terms: wire.Terms,
-    channels: Sequence[Channel],
-    on_step: OnStep | None,
-    agreed: Callable[[Prepared, str], None] | None,
-) -> Joint:
-    if len(channels) != terms.n_parties:
-        raise InputError(f"{terms.n_parties} parties were announced, and {len(channels)} are there")
-    learner = learner_of(terms)
-    most = _LARGE if terms.kappa_rule == "union" else wire.SMALL
-    for place, channel in enumerate(channels, 1):
-        send(channel, terms, f"party {place}")
-    joined = [
-        receive(channel, wire.Joining, f"party {place}", most)
-        for place, channel in enumerate(channels, 1)
-    ]
-    _check_joined(joined)
-    by_name = {one.name: channel for one, channel in zip(joined, channels, strict=True)}
-    given, used = _together(terms, joined)
-    n_records = sum(one.n_pairs_used for one in joined)
-    backend = Gathering(by_name, n_records, in_shares=terms.noise == "parties")
-    who = [
-        wire.Member(
-            one.name, one.key, one.n_pairs_given, one.n_pairs_used, one.kappas_used, one.graph
+        if len(channels) != terms.n_parties:
+            raise InputError(
+                f"{terms.n_parties} parties were announced, and {len(channels)} are there"
+            )
+        learner = learner_of(terms)
+        most = _LARGE if terms.kappa_rule == "union" else wire.SMALL
+        for place, channel in enumerate(channels, 1):
+            send(channel, terms, f"party {place}")
+        joined = [
+            receive(channel, wire.Joining, f"party {place}", most)
+            for place, channel in enumerate(channels, 1)
+        ]
+        _check_joined(joined)
+        by_name = {one.name: channel for one, channel in zip(joined, channels, strict=True)}
+        given, used = _together(terms, joined)
+        n_records = sum(one.n_pairs_used for one in joined)
+        backend = Gathering(by_name, n_records, in_shares=terms.noise == "parties")
+        who = [
+            wire.Member(
+                one.name, one.key, one.n_pairs_given, one.n_pairs_used, one.kappas_used, one.graph
+            )
+            for one in sorted(joined, key=lambda one: one.name)
+        ]
+        roster = wire.Roster(who, given, used, "0" * 64)
+        records = _records(who, joined[0], backend)
+        prepared = prepared_for(terms, roster, learner, records, noise_of(terms))
+        roster.promise = promise_of(prepared)
+        for name, channel in by_name.items():
+            send(channel, roster, f"party '{name}'")
+        for name, channel in by_name.items():
+            ready = receive(channel, wire.Ready, f"party '{name}'")
+            if ready.promise != roster.promise:
+                raise Disagreement(f"party '{name}' comes to another plan or certificate")
+        fingerprint = fingerprint_of(_agreement(terms, roster))
+        if agreed is not None:
+            agreed(prepared, fingerprint)
+        for name, channel in by_name.items():
+            send(channel, wire.Begin(), f"party '{name}'")
+        learner.fit(prepared, on_step=on_step)
+        certificate, components = learner.certificate_, np.asarray(learner.components_)
+        finished = wire.Finished(
+            components.astype("<f8").tobytes(), len(components), certificate.to_json()
         )
-        for one in sorted(joined, key=lambda one: one.name)
-    ]
-    roster = wire.Roster(who, given, used, "0" * 64)
-    records = _records(who, joined[0], backend)
-    prepared = prepared_for(terms, roster, learner, records, noise_of(terms))
-    roster.promise = promise_of(prepared)
-    for name, channel in by_name.items():
-        send(channel, roster, f"party '{name}'")
-    for name, channel in by_name.items():
-        ready = receive(channel, wire.Ready, f"party '{name}'")
-        if ready.promise != roster.promise:
-            raise Disagreement(f"party '{name}' comes to another plan or certificate")
-    fingerprint = fingerprint_of(_agreement(terms, roster))
-    if agreed is not None:
-        agreed(prepared, fingerprint)
-    for name, channel in by_name.items():
-        send(channel, wire.Begin(), f"party '{name}'")
-    learner.fit(prepared, on_step=on_step)
-    certificate, components = learner.certificate_, np.asarray(learner.components_)
-    finished = wire.Finished(
-        components.astype("<f8").tobytes(), len(components), certificate.to_json()
-    )
-    for name, channel in by_name.items():
-        send(channel, finished, f"party '{name}'")
-    return Joint(learner, certificate, fingerprint, finished, records.feature_names)
+        for name, channel in by_name.items():
+            send(channel, finished, f"party '{name}'")
+        return Joint(learner, certificate, fingerprint, finished, records.feature_names)
 
 
 def _check_joined(joined: Sequence[wire.Joining]) -> None:

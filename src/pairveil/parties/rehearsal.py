@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pairveil.engine.backends.messages import TOO_LONG, NoiseBy, Rule
+from pairveil.engine.backends.parties import TOO_LONG, NoiseBy, Rule
 from pairveil.errors import InputError, PartyError
 from pairveil.parties.agreement import (
     Consent,

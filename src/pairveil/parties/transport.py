@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pairveil.engine.backends.messages import TOO_LONG
+from pairveil.engine.backends.parties import TOO_LONG
 from pairveil.errors import InputError, PartyError
 
 _TOKEN = 16  # bytes

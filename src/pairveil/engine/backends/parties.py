@@ -8,6 +8,10 @@ masked sums; the masks cancel, and what is left is the noisy total. The proof is
 
 There is no repeat. Whoever leaves, is late or sends anything else ends the fit, and no total is formed of
 fewer than all sums: without the masks of one of them it would be a uniformly distributed number anyway.
+
+Messages are decoded strictly, and anything else ends the fit. One is a msgpack map with a tag, every size is
+bounded before anything is built of it, and a channel carries them one by one, in order: a pair of queues, a
+TLS connection.
 """
 
 from __future__ import annotations
@@ -18,34 +22,207 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Annotated, Any, Literal, NoReturn, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.engine.backends.local import Backend, NoisyBackend, batch_of
-from pairveil.engine.backends.messages import (
-    Channel,
-    Message,
-    Question,
-    Share,
-    Total,
-    packed,
-    receive,
-    send,
-)
 from pairveil.engine.plan import Plan
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError, PartyError
+from pairveil.printable import printable
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
 from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import NoiseSource
 from pairveil.records.kinds import PAIRS
+
+# ---- what parties and a coordinator say to each other ----------------------------------------------
+
+PROTOCOL = 2
+"""Of these messages and of what is done with them; another one is refused."""
+
+SMALL = 1 << 20
+"""Bytes of a message that holds no numbers of a sum, at most."""
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}\Z")]
+Count = Annotated[int, Meta(ge=1, le=2**53)]
+Round = Annotated[int, Meta(ge=0, le=2**40)]
+Key = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Kappas = Annotated[dict[Annotated[str, Meta(max_length=12)], Count], Meta(max_length=3)]
+Rule = Literal["union", "sum", "disjoint"]
+NoiseBy = Literal["parties", "coordinator"]
+Scalar = bool | int | float | str | None
+
+
+class Message(Struct, forbid_unknown_fields=True, tag=str.lower, tag_field="kind"):
+    """Anything that is sent."""
+
+
+class Refusal(Message):
+    """The fit ends here, and why; sent by whoever cannot go on."""
+
+    reason: Annotated[str, Meta(max_length=500)]
+
+
+class Terms(Message):
+    """What the coordinator proposes: the learner with its options, and how parties are counted together."""
+
+    protocol: int
+    version: Annotated[str, Meta(max_length=40)]
+    session: Key
+    learner: Annotated[str, Meta(max_length=60)]
+    options: Annotated[dict[str, Scalar], Meta(max_length=60)]
+    n_parties: Annotated[int, Meta(ge=2, le=1000)]
+    kappa_rule: Rule
+    noise: NoiseBy
+    colluders: Annotated[int, Meta(ge=0, le=999)]
+    schema: Digest | None  # of the TOML that brings columns to scale
+    rehearsal: bool
+
+
+class Joining(Message):
+    """What a party answers: its public key and its public numbers."""
+
+    name: Name
+    key: Key
+    columns: Annotated[list[Annotated[str, Meta(max_length=500)]], Meta(max_length=100_000)] | None
+    n_features: Count
+    n_pairs_given: Count
+    n_pairs_used: Count
+    kappas_given: Kappas
+    kappas_used: Kappas
+    graph: Digest
+    edges: bytes = b""  # union: 32 bytes a given pair, keyed hashes of both ids
+    used: bytes = b""  # union: a bit a given pair
+
+
+class Member(Struct, forbid_unknown_fields=True):
+    """A party as all others know it."""
+
+    name: Name
+    key: Key
+    n_pairs_given: Count
+    n_pairs_used: Count
+    kappas: Kappas
+    graph: Digest
+
+
+class Roster(Message):
+    """Everybody who takes part, what follows for kappa, and the certificate that this gives."""
+
+    who: Annotated[list[Member], Meta(min_length=2, max_length=1000)]
+    kappas_given: Kappas
+    kappas_used: Kappas
+    promise: Digest  # of the planned certificate, its versions left out
+
+
+class Ready(Message):
+    """A party comes to the same certificate, and its ledger would allow it."""
+
+    promise: Digest
+
+
+class Begin(Message):
+    """Everybody is ready: now each party charges, and sums."""
+
+
+class Question(Message):
+    """Which answer is asked for now; every party knows what it must be and checks it."""
+
+    round: Round
+    name: Annotated[str, Meta(max_length=100)]
+    entries: Count
+    exponent: Annotated[int, Meta(ge=-1074, le=1023)]  # the grid is two to it
+    scale: Annotated[float, Meta(ge=0)]
+
+
+class Share(Message):
+    """A party's masked sum: 64-bit words, little-endian."""
+
+    round: Round
+    words: bytes
+
+
+class Total(Message):
+    """The noisy sum of all parties: floats, little-endian."""
+
+    round: Round
+    numbers: bytes
+
+
+class Finished(Message):
+    """What was learned, and its certificate, as the coordinator writes them down."""
+
+    components: bytes
+    n_components: Count
+    certificate: Annotated[str, Meta(max_length=SMALL)]
+
+
+Any_ = Refusal | Terms | Joining | Roster | Ready | Begin | Question | Share | Total | Finished
+_DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Any_)
+Kind = TypeVar("Kind", bound=Message)
+
+
+TOO_LONG = "sent a longer message than its turn allows"
+"""What a channel's EOFError says where there was a message, and it was not read."""
+
+
+class Channel(Protocol):
+    """Carries messages between a party and the coordinator, one by one and in order."""
+
+    def send(self, message: bytes) -> None:
+        """Hand a message over."""
+
+    def receive(self, most: int) -> bytes:
+        """The next message, of at most so many bytes; TimeoutError, OSError or EOFError without one."""
+
+    def close(self) -> None:
+        """Nothing more will be sent."""
+
+
+def packed(message: Message) -> bytes:
+    """A message as it is sent."""
+    return msgspec.msgpack.encode(message)
+
+
+def send(channel: Channel, message: Message, who: str) -> None:
+    """Send one message to ``who``."""
+    try:
+        channel.send(packed(message))
+    except (OSError, EOFError):
+        raise PartyError(f"{who} went away") from None
+
+
+def receive(channel: Channel, wanted: type[Kind], who: str, most: int = SMALL) -> Kind:
+    """The next message of ``who``, which must be of this kind; a refusal is raised as what it says."""
+    try:
+        raw = channel.receive(max(most, SMALL))
+    except TimeoutError:
+        raise PartyError(f"{who} sent nothing in time") from None
+    except (OSError, EOFError) as problem:
+        said = TOO_LONG if str(problem) == TOO_LONG else "went away"
+        raise PartyError(f"{who} {said}") from None
+    try:
+        found = _DECODER.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise PartyError(f"{who} sent what is no message of this protocol") from None
+    if isinstance(found, Refusal):
+        raise PartyError(f"{who} ended the fit: {printable(found.reason)}")
+    if not isinstance(found, wanted):
+        raise PartyError(f"{who} sent another message than its turn asks for")
+    return found
+
+
+# ---- masks, and sums under them --------------------------------------------------------------------
 
 Words = NDArray[np.uint64]
 

@@ -43,8 +43,8 @@ from pairveil.engine.statistics import (
 )
 from pairveil.errors import DataWarning
 from pairveil.learners import preparing
-from pairveil.learners.fitted import fitted
-from pairveil.learners.matrices import (
+from pairveil.learners.recipes import (
+    fitted,
     scale_of,
     shrink_columns,
     shrink_singular_values,
