@@ -63,32 +63,19 @@ from pairveil.records.pairset import PairSet
 
 @dataclass(frozen=True)
 class KeyPairs:
-    """What stands between an attacker and one target.
+    """What stands between an attacker and one target."""
 
-    Attributes
-    ----------
-    paths : tuple of tuples of int
-        A maximum set of edge-disjoint paths from s to t, each as positions in `pairs`, in order.
-    cut : tuple of int
-        As many pairs whose absence alone separates s from t (Menger): hides the label.
-    key : tuple of int
-        Pairs at `endpoint` that must be missing to separate s from t and leave `endpoint` on no
-        cycle; no smaller set does it. Starts with the pairs towards the other end, then the
-        cycle-breaking ones.
-    endpoint : int
-        The cheaper of s and t (s when equal).
-    count : int
-        ``len(key)``.
-    paper_count : int
-        The paper's |P_st| + min(c_s, c_t) for these paths; at most `count`.
-    """
-
+    # A maximum set of edge-disjoint paths from s to t, each as positions in `pairs`, in order
     paths: tuple[tuple[int, ...], ...]
-    cut: tuple[int, ...]
+    cut: tuple[
+        int, ...
+    ]  # as many pairs whose absence alone separates s from t (Menger): hides the label
+    # Pairs at `endpoint` that must be missing to separate s from t and leave `endpoint` on no cycle; no
+    # smaller set does it. First those towards the other end, then the cycle-breaking ones
     key: tuple[int, ...]
-    endpoint: int
-    count: int
-    paper_count: int
+    endpoint: int  # the cheaper of s and t (s when equal)
+    count: int  # of `key`
+    paper_count: int  # the paper's |P_st| + min(c_s, c_t) for these paths; at most `count`
 
 
 def key_pairs(pairs: Any, s: int, t: int) -> KeyPairs:

@@ -36,23 +36,14 @@ from pairveil.records.kinds import VACANT
 
 @dataclass(frozen=True, eq=False)
 class NetworkGradient(Statistic):
-    """Gradient of a network's loss at some parameters, clipped pair by pair.
-
-    Parameters
-    ----------
-    values : array of shape (n_parameters,)
-        Where the gradient is taken.
-    bucket : int
-        Pairs, by position, whose sum is rounded at once (public; from the sample rate).
-    in_place : bool
-        Of a Poisson sample, put each record at a place of its micro-batch that follows from its position
-        alone: for devices that compute a row differently at different places (`rows_stand_alone`).
-    """
+    """Gradient of a network's loss at some parameters, clipped pair by pair."""
 
     network: Network
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # where the gradient is taken
     clip: float
-    bucket: int
+    bucket: int  # pairs, by position, whose sum is rounded at once (public; from the sample rate)
+    # Of a Poisson sample, put each record at a place of its micro-batch that follows from its position
+    # alone: for devices that compute a row differently at different places (`rows_stand_alone`)
     in_place: bool = False
 
     @property
