@@ -16,15 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from pairveil.array_types import FloatArray
-from pairveil.audit.published import (
-    Laplace,
-    Mechanism,
-    PublishedResult,
-    Settings,
-    train,
-    unit_rows,
-)
+from pairveil.audit.published import unit_rows
 from pairveil.errors import InputError, PrivacyLeakWarning
+from reproduction.published import Laplace, Mechanism, PublishedResult, Settings, train
 
 #: Largest l1 distance between two differences of l1-normalised people.
 DIFFERENCE_SENSITIVITY = 4.0

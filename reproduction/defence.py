@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairveil.audit.published import Laplace
 from pairveil.graph.kappa import kappa
 from reproduction.baselines import Duchi, Warner
 from reproduction.cells import Key, Rows
@@ -29,6 +28,7 @@ from reproduction.graphs import (
     small_graphs,
     targets_of,
 )
+from reproduction.published import Laplace
 from reproduction.steelman import Run
 from reproduction.theorems import relabelled
 from reproduction.verdicts import Finding, joint_scdf_faster, rises_on_average, toy_calmer

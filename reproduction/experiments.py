@@ -18,13 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
-from pairveil.audit.published import (
-    Laplace,
-    PublishedResult,
-    Settings,
-    Variant,
-    algorithm1,
-)
 from pairveil.errors import DataWarning, PrivacyLeakWarning
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa
@@ -45,6 +38,13 @@ from reproduction.protocol import (
     labelled,
     make_split,
     score,
+)
+from reproduction.published import (
+    Laplace,
+    PublishedResult,
+    Settings,
+    Variant,
+    algorithm1,
 )
 from reproduction.theorems import row_gradients
 
@@ -92,7 +92,7 @@ class Setting:
     margin : {"l1", "l2"}
         Norm of the mean distance; the paper's notation says l1.
     step_rule, update, kappa_factor
-        Readings of Algorithm 1 (`pairveil.audit.published`).
+        Readings of Algorithm 1 (`reproduction.published`).
     batches : {"any", "components"}
         From all pairs, or collected from a component of the graph (the remark after Theorem 2).
     kappa : {"bound", "greedy"}

@@ -9,14 +9,8 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from pairveil.array_types import FloatArray
-from pairveil.audit.published import (
-    Laplace,
-    Mechanism,
-    joint_staircase,
-    scdf_gamma,
-    shells_of,
-    staircase,
-)
+from pairveil.audit.published import joint_staircase, scdf_gamma, shells_of, staircase
+from reproduction.published import Laplace, Mechanism
 
 
 class ReducedLaplace(Laplace):

@@ -17,7 +17,6 @@ from sklearn.metrics import adjusted_rand_score
 from pairveil.array_types import FloatArray
 from pairveil.audit.canaries import person_canary
 from pairveil.audit.exact_audit import audit_exactly
-from pairveil.audit.published import Settings, algorithm1
 from pairveil.errors import DataWarning, PrivacyLeakWarning
 from pairveil.evaluation.scores import pair_auc
 from pairveil.graph.choosing import design_pairs
@@ -30,6 +29,7 @@ from pairveil.privacy.calibrate import calibrate_gaussian
 from pairveil.records.embedded import label_pairs, load_digits, load_patients
 from reproduction.baselines import Warner
 from reproduction.experiments import acyclic_pairs, strips
+from reproduction.published import Settings, algorithm1
 from reproduction.verdicts import Finding, everywhere, pm, positive
 
 CLUSTERINGS, RANKINGS, TARGETS, SPLITS, XINGS = 5, 8, 40, 5, 20

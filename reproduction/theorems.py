@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 
 from pairveil.array_types import FloatArray
-from pairveil.audit.published import ClassicGaussian, Laplace
 from reproduction.baselines import Duchi, Warner
 from reproduction.mechanisms import JointStaircase
+from reproduction.published import ClassicGaussian, Laplace
 from reproduction.verdicts import Finding
 
 

@@ -87,7 +87,7 @@ def published(X: FloatArray, pairs: Pairs, y: Labels, seed: int) -> FloatArray:
 
     Claims epsilon 1 at delta 0, for a relabelled pair (kappa 1).
     """
-    from pairveil.audit.published import Settings, train
+    from reproduction.published import Settings, train
 
     settings = Settings(
         "dpp",

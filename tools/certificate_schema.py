@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from pairveil.graph import SELECTIONS
-from pairveil.privacy.certificate_file import (
+from pairveil.privacy.certificate import (
     BY_UNIT,
     FORMAT,
     VERSION,

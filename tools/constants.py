@@ -39,7 +39,7 @@ from pairveil import (
 from pairveil.files import write_file
 from pairveil.learners import classes, clustering, preparing, ranking, tuples
 from pairveil.learners.contrastive import recipe
-from pairveil.learners.fitted import numbers_of
+from pairveil.learners.recipes import numbers_of
 from tools import expected_runs
 from tools.expected_runs import gain_on
 

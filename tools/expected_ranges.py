@@ -1,6 +1,6 @@
 """Make of the runs of `tools.expected_runs` the ranges that ``plan`` and ``fit`` say, and check them.
 
-``python -m tools.expected_ranges`` writes ``src/pairveil/learners/expected_ranges.py``, of pairs and of
+``python -m tools.expected_ranges`` writes ``src/pairveil/learners/expected_ranges.toml``, of pairs and of
 people with classes, and prints how often the ranges held on tables that they had not seen
 (docs/decisions/0021-expected.md).
 """
@@ -21,7 +21,7 @@ from pairveil.learners.expected import range_at
 from pairveil.privacy.mechanisms import mechanism_named
 from tools.expected_runs import CLASS_RESULTS, RESULTS
 
-MODULE = Path("src/pairveil/learners/expected_ranges.py")
+MODULE = Path("src/pairveil/learners/expected_ranges.toml")
 KINDS = {
     RESULTS: ("", "(signal, low, high)"),
     CLASS_RESULTS: ("CLASSES_", "The same of people with classes"),
@@ -99,16 +99,17 @@ def left_out(runs: Runs, group_of: Callable[[str], str]) -> NDArray[np.bool_]:
 
 
 def module_text() -> str:
-    """The module that the package ships."""
+    """The file that the package ships."""
     lines = [
-        '"""Expected share of the gain by signal: written by ``python -m tools.expected_ranges``."""'
+        "# Expected share of the gain by signal: written by `python -m tools.expected_ranges`."
     ]
     for results, (begins, says) in KINDS.items():
         runs = read_runs(json.loads(results.read_text()))
         for name, pure in (("WITH_DELTA", False), ("PURE", True)):
             knots = knots_of(runs.only(runs.pure == pure))
-            lines += ["", f"{begins}{name} = (", *(f"    {knot}," for knot in _needed(knots)), ")"]
-            lines.append(f'"""{says}, for noise {"without" if pure else "with a delta"}."""')
+            lines += ["", f"# {says}, for noise {'without' if pure else 'with a delta'}."]
+            lines += [f"{begins}{name} = ["]
+            lines += [*(f"    {list(knot)}," for knot in _needed(knots)), "]"]
     return "\n".join(lines) + "\n"
 
 

@@ -10,18 +10,16 @@ import numpy as np
 import pytest
 from reproduction.baselines import Duchi
 from reproduction.mechanisms import JointStaircase, Staircase
-
-from pairveil.audit.published import (
+from reproduction.published import (
     ClassicGaussian,
     Laplace,
     Settings,
-    _clipped_row,
     algorithm1,
-    data_margin,
     mean_loss,
     train,
-    unit_rows,
 )
+
+from pairveil.audit.published import _clipped_row, data_margin, unit_rows
 from pairveil.errors import InputError, PrivacyLeakWarning
 from pairveil.privacy.compose import epsilon_from_mu
 
@@ -195,7 +193,7 @@ def test_each_result_says_what_it_costs(data, plan, sound):
 
 @quiet
 def test_the_gaussian_variant_composes_rows_and_epochs(data):
-    plan = Settings("adp", 1.0, 1e-5, n_components=4, margin=1.0, batch_size=10, epochs=2)
+    plan = Settings("adp", 1.0, n_components=4, margin=1.0, batch_size=10, epochs=2)
     result = algorithm1(*data, plan, random_state=0)
     noise = ClassicGaussian(0.5, 0.5e-5).noise_multiplier()
     assert result.epsilon_sound == pytest.approx(epsilon_from_mu(math.sqrt(8) / noise, 1e-5))

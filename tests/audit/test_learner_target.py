@@ -19,13 +19,13 @@ from pairveil.audit.auditor import Claim, audit_scores
 from pairveil.audit.canaries import canary_of, worst_case
 from pairveil.audit.targets import (
     KAPPA,
+    Watcher,
     audit_target,
     learner_target,
     make_target,
     n_others,
     watch_fit,
 )
-from pairveil.audit.watching import Watcher
 from pairveil.engine.plan import Setting, make_plan
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.learner import DPPMetricLearner

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from reproduction.baselines import Duchi, Warner
 from reproduction.mechanisms import GengViswanath, JointStaircase, ReducedLaplace, Staircase
-from scipy import integrate, stats
-
-from pairveil.audit.published import (
+from reproduction.published import (
     ClassicGaussian,
     Laplace,
     Mechanism,
 )
+from scipy import integrate, stats
+
 from pairveil.errors import InputError
 
 RATE = 1e-6

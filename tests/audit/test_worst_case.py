@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pairveil.audit.canaries import Neighbours, canary_of, worst_case
-from pairveil.audit.targets import KAPPA, n_others
-from pairveil.audit.watching import Watcher
+from pairveil.audit.targets import KAPPA, Watcher, n_others
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Setting, make_plan
 from pairveil.graph.kappa import kappa as kappa_of

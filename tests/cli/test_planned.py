@@ -11,13 +11,13 @@ from pairveil import DPPMetricLearner
 from pairveil.cli.terminal import Terminal
 from pairveil.jobs.fit import expected_effect, tell_better_selection, tell_plan
 from pairveil.learners.expected import (
+    RANGES,
     expected_gain,
     gain_by_epsilon,
     knots_for,
     signal_of,
     was_measured,
 )
-from pairveil.learners.expected_ranges import CLASSES_WITH_DELTA, PURE, WITH_DELTA
 
 
 def planned(n_people: int, **parameters: object):
@@ -57,7 +57,7 @@ def test_words_and_numbers_are_one_range(people: int, mechanism: str) -> None:
 
 
 def test_pure_noise_needs_more_signal() -> None:
-    assert PURE[0][0] > WITH_DELTA[0][0]
+    assert RANGES["PURE"][0][0] > RANGES["WITH_DELTA"][0][0]
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
@@ -110,7 +110,7 @@ def test_people_with_classes_have_ranges_of_their_own() -> None:
     plan = learner.certify_classes(X, y, [0, 1])
     assert plan.records == "people"
     assert was_measured(plan)
-    assert knots_for(plan) == CLASSES_WITH_DELTA
+    assert knots_for(plan) == RANGES["CLASSES_WITH_DELTA"]
     assert "3,000 people against" in expected_effect(plan)
     assert gain_by_epsilon(plan, (1.0,)) == ()
     few = learner.set_params(n_components=2).certify_classes(X, y, [0, 1])

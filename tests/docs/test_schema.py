@@ -13,7 +13,7 @@ import pytest
 from tools.certificate_schema import certificate_schema
 
 from pairveil import Certificate, DPPMetricLearner
-from pairveil.privacy.certificate_file import FORMAT, VERSION
+from pairveil.privacy.certificate import FORMAT, VERSION
 
 SCHEMA = json.loads(files("pairveil.privacy").joinpath("certificate.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -23,7 +23,7 @@ from pairveil.learners.tuples import TupleContrast, TupleSurvey, packed
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.tupleset import TupleSet
 
-LOSSES = [TripletLoss(0.7), TupletLoss(0.3), TupletLoss(0.2, softness=0.5), PairsLoss(0.4)]
+LOSSES = [TripletLoss(0.7), TupletLoss(0.3), PairsLoss(0.4)]
 
 
 def loop_loss(loss, W, X, order):
@@ -47,8 +47,8 @@ def loop_loss(loss, W, X, order):
         ]
     values = []
     for a, p, negatives in anchors:
-        gaps = [(loss.margin + apart(a, p) - apart(a, n)) / loss.softness for n in negatives]
-        values.append(loss.softness * math.log(1 + sum(math.exp(gap) for gap in gaps)))
+        gaps = [loss.margin + apart(a, p) - apart(a, n) for n in negatives]
+        values.append(math.log(1 + sum(math.exp(gap) for gap in gaps)))
     return float(np.mean(values)) if values else 0.0
 
 

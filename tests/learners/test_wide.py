@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from pairveil.learners.matrices import across, with_euclid
+from pairveil.learners.recipes import across, with_euclid
 
 
 def decomposed(learned: np.ndarray, euclid: float) -> np.ndarray:

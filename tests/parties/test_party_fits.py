@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from tools.certificate_schema import certificate_schema
 
 from pairveil import Certificate, DPPMetricLearner, PairSet, PrivacyLedger
-from pairveil.engine.backends import messages as wire
+from pairveil.engine.backends import parties as wire
 from pairveil.engine.backends.local import backend_for
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import kappa
@@ -22,7 +22,7 @@ from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.parties import Consent, Party, coordinate, simulate, take_part, terms_for
 from pairveil.parties.agreement import _union, hashed, own_material, trust_of
 from pairveil.parties.rehearsal import line
-from pairveil.privacy.certificate_file import joint_kappas
+from pairveil.privacy.certificate import joint_kappas
 from pairveil.privacy.noise import PartiesNoise
 from pairveil.privacy.units import PARTIES_NOISE, REHEARSED, UNITS
 from pairveil.records.identity import IndexedPairs

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reproduction.baselines import input_perturbation, perturb_pairs
+from reproduction.published import Settings
 from scipy import stats
 
-from pairveil.audit.published import Settings
 from pairveil.errors import InputError, PrivacyLeakWarning
 
 RATE = 1e-6

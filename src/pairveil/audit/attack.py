@@ -43,16 +43,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse import csgraph, csr_matrix
+from scipy.sparse import csgraph
 
 from pairveil.audit.canaries import Neighbours
-from pairveil.audit.watching import Watcher
+from pairveil.audit.targets import Watcher
 from pairveil.engine.engine import Engine
 from pairveil.errors import DataWarning, InputError
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import checked_pairs, compacted, kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
-from pairveil.learners.preparing import Prepared
+from pairveil.learners.preparing import Prepared, clusters_of
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.profile import best_guess_of
 from pairveil.records.embedded import label_pairs, load_patients
@@ -63,32 +63,19 @@ from pairveil.records.pairset import PairSet
 
 @dataclass(frozen=True)
 class KeyPairs:
-    """What stands between an attacker and one target.
+    """What stands between an attacker and one target."""
 
-    Attributes
-    ----------
-    paths : tuple of tuples of int
-        A maximum set of edge-disjoint paths from s to t, each as positions in `pairs`, in order.
-    cut : tuple of int
-        As many pairs whose absence alone separates s from t (Menger): hides the label.
-    key : tuple of int
-        Pairs at `endpoint` that must be missing to separate s from t and leave `endpoint` on no
-        cycle; no smaller set does it. Starts with the pairs towards the other end, then the
-        cycle-breaking ones.
-    endpoint : int
-        The cheaper of s and t (s when equal).
-    count : int
-        ``len(key)``.
-    paper_count : int
-        The paper's |P_st| + min(c_s, c_t) for these paths; at most `count`.
-    """
-
+    # A maximum set of edge-disjoint paths from s to t, each as positions in `pairs`, in order
     paths: tuple[tuple[int, ...], ...]
-    cut: tuple[int, ...]
+    cut: tuple[
+        int, ...
+    ]  # as many pairs whose absence alone separates s from t (Menger): hides the label
+    # Pairs at `endpoint` that must be missing to separate s from t and leave `endpoint` on no cycle; no
+    # smaller set does it. First those towards the other end, then the cycle-breaking ones
     key: tuple[int, ...]
-    endpoint: int
-    count: int
-    paper_count: int
+    endpoint: int  # the cheaper of s and t (s when equal)
+    count: int  # of `key`
+    paper_count: int  # the paper's |P_st| + min(c_s, c_t) for these paths; at most `count`
 
 
 def key_pairs(pairs: Any, s: int, t: int) -> KeyPairs:
@@ -201,13 +188,13 @@ def _cut(
 
 def _components_without(
     ends: NDArray[np.int32], n: int, v: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """v's pairs (positions), the component of G - v each leads to, and every person's component."""
     mine = (ends == v).any(axis=1)
-    _, component = csgraph.connected_components(_symmetric(ends[~mine], n), directed=False)
+    component = clusters_of(ends[~mine], n)[1]
     positions = np.flatnonzero(mine)
     partner = ends[positions].sum(axis=1) - v
-    return positions, component[partner].astype(np.int64), component
+    return positions, component[partner], component
 
 
 def _cycle_breaking(ends: NDArray[np.int32], n: int, v: int) -> NDArray[np.int64]:
@@ -244,22 +231,15 @@ Guess = Callable[[Neighbours, int], int]
 
 @dataclass(frozen=True)
 class Row:
-    """How one attacker fared against one learner.
-
-    Attributes
-    ----------
-    recovered : float
-        Share of the targets whose relationship the attacker named rightly; 0.5 is guessing.
-    bound : float or None
-        What the learner's promise allows: 1 where it promises nothing, None where its promise does not
-        cover this attacker, who lacks more labels than it speaks of.
-    """
+    """How one attacker fared against one learner."""
 
     learner: str
     epsilon: float
     attacker: Attacker
     n_targets: int
-    recovered: float
+    recovered: float  # share of the targets whose relationship was named rightly; 0.5 is guessing
+    # What the learner's promise allows: 1 where it promises nothing, None where it does not cover this
+    # attacker, who lacks more labels than it speaks of
     bound: float | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -275,14 +255,7 @@ class Patients(NamedTuple):
 
 
 def patients(n_people: int = 300, random_state: int = 0) -> Patients:
-    """Breast-cancer patients in a random graph with two pairs a person.
-
-    Examples
-    --------
-    >>> data = patients(n_people=100)
-    >>> data.all.n_pairs, len(data.used) < 100
-    (200, True)
-    """
+    """Breast-cancer patients in a random graph with two pairs a person."""
     rng = np.random.default_rng(random_state)
     embedded = load_patients()
     people = rng.permutation(len(embedded.classes))[:n_people]
@@ -302,14 +275,7 @@ def flipped_pairs(
 ) -> NDArray[np.int64]:
     """Positions, among the used pairs, of the labels that are open to this attacker.
 
-    Parameters
-    ----------
-    data : PairSet
-        All pairs.
-    used : int array
-        Those the learner uses.
-    target : int
-        Position of the target in `used`.
+    ``used`` are the positions of the pairs that the learner uses, ``target`` is one of them.
 
     Examples
     --------
@@ -342,9 +308,7 @@ def flipped_pairs(
 
 def _reached(pairs: NDArray[Any], n_people: int, start: int) -> NDArray[np.bool_]:
     """Who hangs together with ``start`` through the known pairs."""
-    one = np.ones(len(pairs), dtype=np.int8)
-    graph = csr_matrix((one, (pairs[:, 0], pairs[:, 1])), shape=(n_people, n_people))
-    _, part = csgraph.connected_components(graph, directed=False)
+    part = clusters_of(pairs, n_people)[1]
     return np.asarray(part == part[start])
 
 
@@ -373,12 +337,6 @@ def play(guess: Guess, rounds: Iterable[tuple[Neighbours, int]]) -> float:
 
     Both worlds of a target are played with the same noise, instead of one by a coin: the expected share
     is the same and luck cancels (an attacker who follows the noise alone is right exactly once).
-
-    Examples
-    --------
-    >>> rounds = list(games(patients(n_people=60), "all-other-pairs", 20, random_state=0))
-    >>> play(lambda worlds, seed: 1, rounds)
-    0.5
     """
     return float(np.mean([guess(worlds, seed) for worlds, seed in rounds])) / 2
 
@@ -406,12 +364,7 @@ def attack_all(
 ) -> list[Row]:
     """Every attacker against every learner.
 
-    Parameters
-    ----------
-    n_targets : int
-        Relationships attacked, each in a game of its own.
-    others : callable, optional
-        Further learners; `pairveil.audit.published.published_learners` for the paper's.
+    ``others`` are further learners: `pairveil.audit.published.published_learners` for the paper's.
     """
     data = patients(random_state=random_state)
     return [

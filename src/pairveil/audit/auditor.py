@@ -1,15 +1,10 @@
 """The auditor: how much of epsilon an attacker can see from outside, at stated confidence.
 
-The mechanism runs many times on each of two neighbouring inputs; every run becomes one score. Some
-runs are held out to train the score and to choose the threshold; the others are counted. The answer
-is a lower bound on epsilon that is too high with probability at most ``1 - confidence``, whatever the score:
-a bad score only makes the bound small. A bound above the claim, at `ACCUSATION` confidence, refutes it.
-
-Lower bounds on epsilon from how often an attacker is right.
-
-An attacker scores the output of a mechanism run on one of two neighbouring inputs and says "second"
-when the score passes a threshold. Differential privacy caps how good such a test can be; a test that
-is better refutes the promise. Two ways to turn error rates into a bound:
+The mechanism runs many times on each of two neighbouring inputs; every run becomes one score, and above a
+threshold the attacker says "second". Some runs are held out to train the score and to choose the threshold;
+the others are counted. The answer is a lower bound on epsilon that is too high with probability at most
+``1 - confidence``, whatever the score. A bound above the claim, at `ACCUSATION` confidence, refutes it. Two
+ways to turn error rates into a bound:
 
 - `epsilon_from_rates` assumes nothing: (epsilon, delta)-DP forces
   ``1 - fnr <= e^epsilon fpr + delta`` and ``1 - fpr <= e^epsilon fnr + delta``.
@@ -21,8 +16,6 @@ is better refutes the promise. Two ways to turn error rates into a bound:
 Rates are replaced by Clopper-Pearson upper limits at half the error probability each; both
 directions of each inequality use the same two limits, so no further correction is needed. The
 threshold must come from other runs than the rates: `choose_threshold`, `middle_threshold`.
-
-Bounds that use the shape of a claimed trade-off curve.
 
 A promise made by an accountant is a whole curve, epsilon as a function of delta, and one number, the
 noise, moves it. If a test beats the curve of some noise, the mechanism has less noise than that. So
@@ -97,12 +90,8 @@ def epsilon_from_rates(fpr: ArrayLike, fnr: ArrayLike, delta: float = 0.0) -> Fl
 class Counts:
     """Errors of a test on fresh runs.
 
-    Parameters
-    ----------
-    false_alarms, n_first : int
-        How often "second" was said in how many runs on the first input.
-    misses, n_second : int
-        How often "first" was said in how many runs on the second input.
+    "Second" was said ``false_alarms`` times in ``n_first`` runs on the first input, "first" ``misses`` times
+    in ``n_second`` on the second.
     """
 
     false_alarms: int
@@ -119,13 +108,7 @@ class Counts:
         )
 
     def epsilon(self, delta: float = 0.0, confidence: float = 0.95) -> float:
-        """Lower bound on epsilon at ``delta``, whatever the mechanism.
-
-        Examples
-        --------
-        >>> round(Counts(20, 1000, 20, 1000).epsilon(), 2)
-        3.45
-        """
+        """Lower bound on epsilon at ``delta``, whatever the mechanism."""
         return float(epsilon_from_rates(*self.limits(confidence), delta))
 
 
@@ -134,17 +117,8 @@ def choose_threshold(
 ) -> float:
     """Threshold that would have given the best bound on these (held-out) scores.
 
-    Parameters
-    ----------
-    first, second : arrays of scores
-        "Second" is said at or above the threshold. These runs must not be counted afterwards.
-    criterion : callable
-        Of the two rates' upper limits (arrays), what to maximise: `epsilon_from_rates` at some delta.
-
-    Examples
-    --------
-    >>> choose_threshold([0] * 40 + [1] * 10, [0] * 10 + [1] * 40, epsilon_from_rates)
-    1.0
+    "Second" is said at or above it; these runs must not be counted afterwards. ``criterion``, of the two
+    rates' upper limits, is maximised: `epsilon_from_rates` at some delta.
     """
     low, high = np.sort(np.asarray(first, float)), np.sort(np.asarray(second, float))
     if not (low.size and high.size):
@@ -167,11 +141,6 @@ def middle_threshold(first: ArrayLike, second: ArrayLike) -> float:
 
     Every threshold would give the same noise but for sampling error, and that is smallest in the
     middle. Maximising a noisy bound over thresholds instead would pick the noisiest.
-
-    Examples
-    --------
-    >>> middle_threshold([0, 1, 2], [4, 5, 6])
-    3.0
     """
     low, high = np.asarray(first, float), np.asarray(second, float)
     if not (low.size and high.size):
@@ -180,15 +149,8 @@ def middle_threshold(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def mu_from_duels(first: ArrayLike, second: ArrayLike, confidence: float = 0.95) -> float:
-    """Lower bound on mu from how often the second input's score is the higher of two.
+    """Lower bound on mu from how often the second input's score is the higher of two; ties go to the first.
 
-    Parameters
-    ----------
-    first, second : arrays of equal length
-        Scores of independent runs. Ties are given to the first input.
-
-    Notes
-    -----
     Telling (first, second) from (second, first) is telling two inputs apart in two runs, and two
     runs of a mu-GDP mechanism are sqrt(2) mu-GDP. Naming the order by the higher score is then right
     with probability at most ``Phi(sqrt(2) mu / 2)``. No threshold, so nothing is held out, and one
@@ -208,13 +170,7 @@ def mu_from_duels(first: ArrayLike, second: ArrayLike, confidence: float = 0.95)
 
 
 def count_errors(first: ArrayLike, second: ArrayLike, threshold: float) -> Counts:
-    """Errors of "second at or above ``threshold``" on fresh scores.
-
-    Examples
-    --------
-    >>> count_errors([0, 1, 2], [1, 2, 3], threshold=2)
-    Counts(false_alarms=1, n_first=3, misses=1, n_second=3)
-    """
+    """Errors of "second at or above ``threshold``" on fresh scores."""
     low, high = np.asarray(first, float), np.asarray(second, float)
     alarms, misses = int((low >= threshold).sum()), int((high < threshold).sum())
     return Counts(alarms, low.size, misses, high.size)
@@ -243,24 +199,9 @@ _REACH = 2.0**10
 def epsilon_in_family(fpr: float, fnr: float, curve: Curve, noise: float, delta: float) -> float:
     """Lower bound on epsilon at ``delta``, if the mechanism is of the family with some noise.
 
-    Parameters
-    ----------
-    fpr, fnr : float
-        Upper limits of a test's error rates.
-    curve : callable
-        ``curve(noise, delta)`` is the family's epsilon (an upper bound on it keeps the answer sound
-        against the claim: what is refuted is refuted for the true curve too).
-    noise : float
-        The claimed noise; the search covers a factor of 1,000 around it.
-
-    Returns epsilon of the largest noise that is refuted; 0 if none is.
-
-    Examples
-    --------
-    >>> from pairveil.privacy.compose import epsilon_from_mu
-    >>> curve = lambda noise, delta: epsilon_from_mu(1 / noise, delta)
-    >>> round(epsilon_in_family(0.45, 0.45, curve, noise=4.0, delta=1e-5), 2)
-    0.93
+    ``fpr`` and ``fnr`` are upper limits of a test's error rates. ``curve(noise, delta)`` is the family's
+    epsilon, or an upper bound on it: what is refuted is refuted for the true curve too. Noise is searched
+    within a factor of 1,000 around the claimed one; returned is epsilon of the largest that is refuted, or 0.
     """
     gain = 1.0 - fpr - fnr
     if gain <= 0.0:
@@ -292,22 +233,8 @@ def mixture_loss(
 ) -> float:
     """Log likelihood ratio, second against first, of one noisy sum seen along the canary.
 
-    Parameters
-    ----------
-    position : float
-        The sum's coordinate along the canary's direction.
-    counts, weights : arrays
-        How many of the kappa pairs are in the batch, and how likely (Binomial(kappa, q)).
-    first, second : float
-        What one pair adds to the coordinate under each input.
-    sigma : float
-        Standard deviation of the noise.
-
-    Examples
-    --------
-    >>> ones = np.ones(1)
-    >>> float(mixture_loss(1.0, ones, ones, first=0.0, second=1.0, sigma=1.0))
-    0.5
+    ``position`` is the sum's coordinate along the canary's direction. ``counts`` of the kappa pairs are in
+    the batch, each as likely as its weight, and a pair adds ``first`` or ``second``.
     """
     logs = [
         np.log(weights) - 0.5 * ((position - counts * step) / sigma) ** 2
@@ -338,19 +265,12 @@ HELD_OUT = 0.25
 
 @dataclass(frozen=True)
 class Claim:
-    """What is promised, and what may be assumed about the shape of the trade-off curve.
-
-    Parameters
-    ----------
-    assume : {"nothing", "gaussian", "family"}
-        "nothing": counting alone, for any mechanism. "gaussian": the curve is that of mu-GDP
-        (full-batch Gaussian noise). "family": it is ``curve`` at some noise.
-    curve, noise
-        For "family": ``curve(noise, delta) -> epsilon`` and the claimed noise.
-    """
+    """What is promised, and what may be assumed about the shape of the trade-off curve."""
 
     epsilon: float
     delta: float = 0.0
+    # "nothing": counting alone. "gaussian": the curve is that of mu-GDP (full-batch Gaussian noise).
+    # "family": it is ``curve`` at some noise, the claimed one being ``noise``
     assume: Literal["nothing", "gaussian", "family"] = "nothing"
     curve: Curve | None = None
     noise: float = 1.0
@@ -366,22 +286,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class Target:
-    """Something to audit.
-
-    Attributes
-    ----------
-    scores : callable
-        See `audit_scores`.
-    runs : int
-        How many runs make the audit sharp.
-    """
+    """Something to audit."""
 
     name: str
     scores: Scores
     claim: Claim
     canary: str
     adjacency: str
-    runs: int
+    runs: int  # how many make the audit sharp
 
 
 @dataclass(frozen=True)
@@ -427,12 +339,8 @@ def audit_scores(
 ) -> Finding:
     """Audit what already comes as scores.
 
-    Parameters
-    ----------
-    scores : callable
-        ``scores(which, n, rng)``: n scores of fresh runs on the first (0) or second (1) input.
-    runs : int
-        Runs in all, half of them on each input.
+    ``scores(which, n, rng)``: n scores of fresh runs on the first (0) or second (1) input; half of the
+    ``runs`` are on each.
 
     Examples
     --------
@@ -472,14 +380,7 @@ def judged(
 ) -> tuple[float, Verdict]:
     """The bound at ``confidence``, and the verdict: the one rule by which any audit accuses.
 
-    Parameters
-    ----------
-    bound_at : callable
-        ``bound_at(confidence)`` is the lower bound on epsilon at that confidence.
-    claimed : float
-        The claimed epsilon.
-    confidence : float
-        Of the bound that is reported. The verdict takes `ACCUSATION` or this, whichever is more.
+    The verdict takes the bound at `ACCUSATION` or ``confidence``, whichever is more.
 
     Examples
     --------
@@ -497,15 +398,7 @@ def judged(
 def lower_bound(
     first: FloatArray, second: FloatArray, claim: Claim, confidence: float = 0.95
 ) -> float:
-    """Lower bound on epsilon at the claim's delta from scores of both inputs.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> first, second = rng.normal(0, 1, 5000), rng.normal(1, 1, 5000)
-    >>> round(lower_bound(first, second, Claim(5.0, 1e-5, "gaussian")), 1)
-    4.3
-    """
+    """Lower bound on epsilon at the claim's delta from scores of both inputs."""
     if claim.assume == "gaussian":
         return epsilon_from_mu(mu_from_duels(first, second, confidence), claim.delta)
     held = max(1, round(HELD_OUT * len(first)))
@@ -530,17 +423,9 @@ def audit(
 ) -> Finding:
     """Audit any callable ``mechanism(pairset, rng) -> array``.
 
-    Parameters
-    ----------
-    neighbours : Neighbours
-        From `pairveil.audit.canaries`, or your own.
-    claim : Claim
-        For the adjacency of `neighbours` and a kappa of at least ``neighbours.kappa``.
-    score : callable, optional
-        One number from one output, higher for the second input. Without it a linear score is trained
-        on runs that are not counted.
-    runs, confidence, random_state
-        As in `audit_scores`; training takes a quarter of `runs` more.
+    ``neighbours`` are from `pairveil.audit.canaries`, or your own; the claim is for their adjacency and a
+    kappa of at least theirs. ``score`` is one number from one output, higher for the second input; without it
+    a linear one is trained, on a quarter of ``runs`` more that are not counted.
 
     Examples
     --------

@@ -41,16 +41,9 @@ REPLACED = 0.4
 
 @dataclass(frozen=True)
 class Inputs(Generic[Records]):
-    """Two inputs that a promise must not let anyone tell apart: the same records with other contents.
+    """Two inputs that a promise must not let anyone tell apart: the same records with other contents."""
 
-    Parameters
-    ----------
-    first, second : PairSet, People, TupleSet or Choices
-        For zero-out, the changed records of `first` are null.
-    adjacency : {"zero-out", "replace"}
-    """
-
-    first: Records
+    first: Records  # for zero-out, the changed records of it are null
     second: Records
     adjacency: Adjacency
     name: str = "given"
@@ -84,12 +77,6 @@ class Neighbours(Inputs[PairSet]):
     - zero-out: the pairs' contents against null;
     - replace: the pairs' contents against the same pairs with the label flipped, which turns a similar pair's
       gradient ``(W dx) dx^T`` into the opposite direction ``(1 - m/D) (W dx) dx^T`` while D < m.
-
-    Examples
-    --------
-    >>> from pairveil.audit.canaries import label_flip
-    >>> label_flip(n_features=2, adjacency="replace").changed
-    array([0])
     """
 
     def __post_init__(self) -> None:
@@ -126,32 +113,10 @@ def label_flip(
 ) -> Neighbours:
     """One similar pair as far apart as the norm bound allows, so that its gradient is clipped.
 
-    Parameters
-    ----------
-    adjacency : {"zero-out", "replace"}
-        Against null, or against the flipped label.
-    n_pairs : int
-        Pairs in all; the others are null.
-    data_norm : float
-        Bound on people's l2 norms; the pair's difference is twice as long. It points along the first
-        feature, so that the change is l1-concentrated.
+    Against null, or against the flipped label; the other pairs are null. The difference is twice as long as
+    ``data_norm`` and points along the first feature, so that the change is l1-concentrated.
     """
     return _star(1, n_pairs - 1, n_features, adjacency, data_norm, "label-flip", hub=False)
-
-
-def person_pairs(
-    degree: int, n_features: int = 1, adjacency: Adjacency = "zero-out", *, data_norm: float = 1.0
-) -> Neighbours:
-    """All pairs of one person, in a star around her.
-
-    Examples
-    --------
-    >>> from pairveil.graph.kappa import kappa
-    >>> star = person_pairs(degree=4)
-    >>> kappa(star.first).person, kappa(star.first).relationship, star.kappa
-    (4, 1, 4)
-    """
-    return _star(degree, 0, n_features, adjacency, data_norm, "person", hub=True)
 
 
 def relationship_pairs(
@@ -166,7 +131,7 @@ def relationship_pairs(
     >>> kappa(chains.first).relationship, chains.kappa, chains.first.n_pairs
     (3, 3, 6)
     """
-    star = person_pairs(kappa, n_features, adjacency, data_norm=data_norm)
+    star = _star(kappa, 0, n_features, adjacency, data_norm, "person", hub=True)
     far = np.column_stack([np.full(kappa, kappa + 1), np.arange(1, kappa + 1)])
     worlds = []
     for data in (star.first, star.second):
@@ -180,21 +145,16 @@ def relationship_pairs(
 def canary_of(
     unit: Unit, kappa: int, n_features: int, adjacency: Adjacency, *, data_norm: float = 1.0
 ) -> Neighbours:
-    """The worst case for a protected unit: a pair, a relationship or a person.
-
-    Examples
-    --------
-    >>> canary_of("pair", 1, 2, "replace").name
-    'label-flip'
-    """
+    """The worst case for a protected unit: a pair, a relationship or a person."""
     if unit == "pair":
         if kappa != 1:
             raise InputError("the unit 'pair' is one pair: kappa must be 1")
         return label_flip(n_features, adjacency, data_norm=data_norm)
-    make = {"relationship": relationship_pairs, "person": person_pairs}.get(unit)
-    if make is None:
+    if unit == "relationship":
+        return relationship_pairs(kappa, n_features, adjacency, data_norm=data_norm)
+    if unit != "person":
         raise InputError("unit must be 'pair', 'relationship' or 'person'")
-    return make(kappa, n_features, adjacency, data_norm=data_norm)
+    return _star(kappa, 0, n_features, adjacency, data_norm, "person", hub=True)
 
 
 def beyond_margin(n_pairs: int, n_features: int = 1) -> Neighbours:
@@ -202,12 +162,6 @@ def beyond_margin(n_pairs: int, n_features: int = 1) -> Neighbours:
 
     No pair of the first input has a gradient, so whatever is read off the largest gradient of the
     batch (published DPP-S) jumps. Needs a start W that puts the pairs beyond the margin.
-
-    Examples
-    --------
-    >>> neighbours = beyond_margin(n_pairs=50, n_features=10)
-    >>> neighbours.kappa, neighbours.adjacency
-    (1, 'replace')
     """
     features = np.zeros((2 * n_pairs, n_features))
     features[0::2, 0], features[1::2, 0] = 1.0, -1.0
@@ -291,21 +245,8 @@ def worst_case(
     it by twice the clip bound (by 0.65 of that at most, by 0.22 in this case); the accounting charges twice
     all the same.
 
-    Parameters
-    ----------
-    unit, kappa, n_features, adjacency
-        As in `canary_of`.
-    n_others : int
-        Other pairs, of people of their own, the same in both inputs. They must be many enough
-        to be heard through the noise.
-    data_norm : float
-        Bound on people's l2 norms.
-
-    Examples
-    --------
-    >>> worlds = worst_case("person", 3, 2, "replace", n_others=100)
-    >>> worlds.kappa, worlds.first.n_pairs
-    (3, 103)
+    The ``n_others`` pairs, of people of their own, are the same in both inputs, and must be many enough to be
+    heard through the noise.
     """
     canary = canary_of(unit, kappa, n_features, adjacency, data_norm=data_norm)
     people, similar = _on_stage(n_others, n_features, data_norm)
@@ -380,14 +321,7 @@ def person_canary(
     data_norm: float = 1.0,
     n_classes: int = 2,
 ) -> PeopleNeighbours:
-    """One person, or a few, against null or against their opposites, among ``n_others`` small ones.
-
-    Examples
-    --------
-    >>> canary = person_canary(2, adjacency="replace", n_others=10)
-    >>> canary.kappa, canary.second
-    (2, People(12 people of 2 classes, 3 features))
-    """
+    """One person, or a few, against null or against their opposites, among ``n_others`` small ones."""
     rng = np.random.default_rng(0)
     others = (
         rng.choice([-1.0, 1.0], size=(n_others, n_features)) * SMALL_PEOPLE / np.sqrt(n_features)
@@ -461,14 +395,7 @@ def tuple_canary(
     n_others: int = 3000,
     data_norm: float = 1.0,
 ) -> TupleNeighbours:
-    """All tuples of one person, or of two people, against null or against the opposite answers.
-
-    Examples
-    --------
-    >>> canary = tuple_canary("person", 2, adjacency="replace", n_others=10)
-    >>> canary.kappa, canary.second
-    (2, TupleSet(35 people, 12 tuples of 3, 3 features))
-    """
+    """All tuples of one person, or of two people, against null or against the opposite answers."""
     shared = 1 if unit == "person" else 2  # people that all changed tuples have in common
     own = shared + (size - shared) * np.arange(kappa + 1)
     loud = [[*range(shared), *range(own[i], own[i + 1])] for i in range(kappa)]
@@ -544,13 +471,7 @@ def choice_canary(
     n_items: int = 4,
     asked: int = 6,
 ) -> ChoiceNeighbours:
-    """One worker's choices, or one choice, against null or against the opposite, among ``n_others`` workers.
-
-    Examples
-    --------
-    >>> choice_canary("worker", "replace").second
-    Choices(306 choices of 51 workers between 4 items)
-    """
+    """One worker's choices, or one choice, against null or the opposite, among ``n_others`` workers."""
     rng = np.random.default_rng(0)
     of_canary = 1 if unit == "choice" else asked
     left = rng.integers(n_items, size=n_others * asked)
@@ -596,12 +517,6 @@ def canary_of_links(learner: Any, kappa: int, n_features: int) -> LinkNeighbours
     """``kappa`` links of one point (a pair, a relationship: one) against null or the opposite, among others.
 
     No links close a circle here, so a relationship is in one link alone.
-
-    Examples
-    --------
-    >>> from pairveil import PrivateConstrainedKMeans
-    >>> canary_of_links(PrivateConstrainedKMeans(2, unit="person"), kappa=3, n_features=2).kappa
-    3
     """
     from pairveil.learners.clustering import candidates, votes_of
 

@@ -50,27 +50,15 @@ ADDITIVE = 1e-3
 
 @dataclass(frozen=True)
 class QueryMove:
-    """How far one query of a fit moved, at its worst step, in clip units.
-
-    Attributes
-    ----------
-    name : str
-    steps : int
-        How often it was asked.
-    largest_move : float
-        Distance of the two inputs' sums (l2 for Gaussian noise, l1 for Laplace, for choices the range over
-        the candidates), the largest over the steps and directions.
-    charged : float
-        What the accounting assumes: kappa, twice that under replace.
-    ratio : float
-        ``largest_move / charged``; above 1 the promise is broken.
-    """
+    """How far one query of a fit moved, at its worst step, in clip units."""
 
     name: str
-    steps: int
+    steps: int  # how often it was asked
+    # Distance of the two inputs' sums (l2 for Gaussian noise, l1 for Laplace, for choices the range over the
+    # candidates), the largest over the steps and directions
     largest_move: float
-    charged: float
-    ratio: float
+    charged: float  # what the accounting assumes: kappa, twice that under replace
+    ratio: float  # of the two; above 1 the promise is broken
 
 
 @dataclass(frozen=True)
@@ -152,16 +140,7 @@ def audit_exactly(
 
 
 def measure(prepared: Prepared, canary: Inputs, random_state: int = 0) -> ExactFinding:
-    """Run a prepared fit on a canary's second input, and measure every query's move.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        Of any learner.
-    canary : Neighbours, or other inputs with these attributes
-        Records of the kind that the fit is about.
-    random_state : int
-    """
+    """Run a prepared fit on a canary's second input, and measure every query's move."""
     recorder = _Recorder(canary, random_state)
     engine = Engine(recorder, recorder, recorder.answered)
     prepared.recipe.run(prepared.plan, engine)

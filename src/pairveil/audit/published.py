@@ -1,35 +1,27 @@
-"""Algorithm 1 as the paper published it, and the noise that it compares: for measurement, not for release.
+"""The paper's Algorithm 1 and the noise that it compares, as audit targets and under the paper's own attack.
 
-It does not give the epsilon that it claims (docs/theory/guarantee.md). Every mechanism says what it is
-claimed to cost and what it does cost: ``epsilon_claimed`` is the budget it was asked to respect,
-``epsilon_sound(d)`` the smallest epsilon that holds for d-dimensional values whose neighbours lie within
-``sensitivity`` (in the norm ``norm``). Noise comes from a NumPy generator.
-
-As audit targets and under the paper's own attack everything has its worst case. Scores are exact log
-likelihood ratios: the attacker sees the whole output and knows everything but which of the two inputs was
-used.
+Algorithm 1 does not give the epsilon that it claims (docs/theory/guarantee.md): it is here to be measured.
+Its readings, variants and costs are `reproduction.published`. Scores are exact log likelihood ratios: the
+attacker sees the whole output and knows all but which of two inputs was used.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Claim, Target
 from pairveil.audit.canaries import Neighbours, beyond_margin, label_flip
-from pairveil.errors import InputError, PrivacyLeakWarning, warn
-from pairveil.privacy.compose import epsilon_from_mu
+from pairveil.errors import InputError
 from pairveil.privacy.events import LaplaceEvent
 from pairveil.privacy.profile import best_guess_of
 from pairveil.records.pairset import PairSet
@@ -38,223 +30,78 @@ if TYPE_CHECKING:
     from pairveil.audit.attack import Attacked, Guess
 
 
-class Mechanism(ABC):
-    """A way to publish a vector with noise.
+class Laplace:
+    """Independent Laplace noise of scale ``sensitivity / epsilon`` (the paper's Definition 5)."""
 
-    ``epsilon``: the budget that one use is claimed to cost.
-    """
-
-    name: str
-    #: Norm in which ``sensitivity`` bounds the distance of neighbouring values (inf: a box).
     norm: float = 1
-    #: Whether a shift of a share of the sensitivity costs only that share of epsilon. If not, k pairs
-    #: that fall into k batches cost k times epsilon, and 'disjoint batches compose in parallel' fails.
-    linear: bool = False
+    """Norm in which ``sensitivity`` bounds the distance of neighbouring values (inf: a box)."""
 
     def __init__(self, epsilon: float) -> None:
         if not epsilon > 0:
             raise InputError("epsilon must be positive")
         self.epsilon = float(epsilon)
 
-    @property
-    def epsilon_claimed(self) -> float:
-        """What one use is said to cost."""
-        return self.epsilon
-
-    @abstractmethod
-    def epsilon_sound(self, d: int) -> float:
-        """What one use costs for values of dimension d (inf when nothing finite holds)."""
-
-    @abstractmethod
     def sample(self, rng: np.random.Generator, value: FloatArray, sensitivity: float) -> FloatArray:
         """Publish ``value``."""
-
-    @abstractmethod
-    def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
-        """Log density (log mass for discrete outputs) of ``output`` when ``value`` is published."""
-
-    @abstractmethod
-    def variance(self, d: int, sensitivity: float) -> float:
-        """Variance of one coordinate of the output (at value 0 where it depends on the value)."""
-
-
-class Laplace(Mechanism):
-    """Independent Laplace noise of scale ``sensitivity / epsilon`` (the paper's Definition 5).
-
-    Examples
-    --------
-    >>> Laplace(1.0).variance(d=3, sensitivity=2.0)
-    8.0
-    """
-
-    name = "Lap"
-    linear = True
-
-    def epsilon_sound(self, d: int) -> float:  # noqa: ARG002 - joint over coordinates: no price in d
-        return self.epsilon
-
-    def sample(self, rng: np.random.Generator, value: FloatArray, sensitivity: float) -> FloatArray:
         return value + rng.laplace(0.0, sensitivity / self.epsilon, value.shape)
 
     def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
+        """Log density of ``output`` when ``value`` is published."""
         scale = sensitivity / self.epsilon
         distance = np.abs(np.asarray(output) - value)
         return float(-distance.sum() / scale - distance.size * np.log(2 * scale))
 
-    def variance(self, d: int, sensitivity: float) -> float:  # noqa: ARG002
-        return 2.0 * (sensitivity / self.epsilon) ** 2
-
-
-class ClassicGaussian(Mechanism):
-    """Gaussian noise of ``sqrt(2 ln(1.25/delta)) sensitivity / epsilon`` (paper, Appendix C).
-
-    The formula is proved for epsilon <= 1 only; ``epsilon_sound`` is exact.
-
-    Examples
-    --------
-    >>> ClassicGaussian(1.0, 1e-5).epsilon_sound(d=5) < 1.0
-    True
-    """
-
-    name = "Gauss"
-    norm = 2
-
-    def __init__(self, epsilon: float, delta: float = 1e-5) -> None:
-        super().__init__(epsilon)
-        if not 0 < delta < 1:
-            raise InputError("delta must lie between 0 and 1")
-        self.delta = float(delta)
-
-    def noise_multiplier(self) -> float:
-        """Standard deviation for sensitivity 1."""
-        return float(np.sqrt(2 * np.log(1.25 / self.delta)) / self.epsilon)
-
-    def epsilon_sound(self, d: int) -> float:  # noqa: ARG002 - depends on the l2 shift only
-        return epsilon_from_mu(1.0 / self.noise_multiplier(), self.delta)
-
-    def sample(self, rng: np.random.Generator, value: FloatArray, sensitivity: float) -> FloatArray:
-        return value + rng.normal(0.0, sensitivity * self.noise_multiplier(), value.shape)
-
-    def log_density(self, output: FloatArray, value: FloatArray, sensitivity: float) -> float:
-        sigma = sensitivity * self.noise_multiplier()
-        distance = (np.asarray(output) - value) / sigma
-        return float(-(distance**2).sum() / 2 - distance.size * np.log(sigma * np.sqrt(2 * np.pi)))
-
-    def variance(self, d: int, sensitivity: float) -> float:  # noqa: ARG002
-        return (sensitivity * self.noise_multiplier()) ** 2
-
-
-Variant = Literal["nonpriv", "dpp", "dpp-s", "adp", "adp-s", "node-dp"]
-
-StepRule = Literal["sqrt", "recursive"]
-
 
 @dataclass(frozen=True)
 class Settings:
-    """The box's parameters and our readings of it.
+    """The box's parameters, and how we read what it leaves open."""
 
-    Parameters
-    ----------
-    variant : {"nonpriv", "dpp", "dpp-s", "adp", "adp-s", "node-dp"}
-        "dpp": Theorem 1's noise; "dpp-s": Theorem 2's; "adp" and "adp-s": Appendix C, l2 norms and
-        Gaussian noise, with the plain sensitivity and with Corollary 1's; "node-dp": Theorem 1's
-        noise with kappa the maximum degree; "nonpriv": the box without line 10's noise (line 7's
-        clipping stays, it is what makes the objective h-Lipschitz).
-    epsilon, delta : float
-        The claimed total; delta is for "adp" and "adp-s".
-    n_components : int
-        d', rows of W.
-    margin : float or None
-        m. None computes ``rho`` times the mean norm of the dissimilar differences, as the paper does:
-        from private data, and uncharged.
-    h, batch_size, epochs, kappa : float and ints
-        Clip bound of a row's gradient, |B|, T_max and the group size.
-    step_rule, kappa_factor, update
-        See the module's text.
-    mechanism : callable epsilon -> Mechanism, optional
-        Another mechanism for the l1 variants; default Laplace.
-    record_every : int
-        Record the objective every so many iterations (0: never).
-    shuffle : bool
-        Cut batches from a random order of the pairs (False: from the order given).
-    """
-
-    variant: Variant = "dpp"
-    epsilon: float = 1.0
-    delta: float = 1e-5
-    n_components: int = 16
+    variant: str = "dpp"  # Theorem 1's noise; "dpp-s": Theorem 2's
+    epsilon: float = 1.0  # the claimed total
+    n_components: int = 16  # d', rows of W
+    # m. None computes ``rho`` times the mean norm of the dissimilar differences, as the paper does: from
+    # private data, and uncharged
     margin: float | None = None
     rho: float = 1.0
-    h: float = 0.5
+    h: float = 0.5  # clip bound of a row's gradient
     kappa: int = 1
     batch_size: int = 50
     epochs: int = 3
-    step_rule: StepRule = "sqrt"
-    kappa_factor: Literal["once", "twice"] = "once"
     update: Literal["rowwise", "simultaneous"] = "rowwise"
-    mechanism: Callable[[float], Mechanism] | None = None
-    record_every: int = 0
-    shuffle: bool = True
+    mechanism: Callable[[float], Any] | None = None  # of a budget; Laplace by default
 
     def __post_init__(self) -> None:
-        if self.variant not in get_args(Variant):
-            raise InputError(f"variant must be one of {', '.join(get_args(Variant))}")
-        if self.mechanism is not None and self.variant in ("nonpriv", "adp", "adp-s"):
-            raise InputError("a mechanism can be chosen for dpp, dpp-s and node-dp only")
         for name in ("epsilon", "n_components", "h", "kappa", "batch_size", "epochs"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be positive")
 
     @property
-    def private(self) -> bool:
-        """Whether noise is added."""
-        return self.variant != "nonpriv"
-
-    @property
     def norm(self) -> int:
-        """1 for the paper's body, 2 for its Appendix C."""
-        return 2 if self.variant in ("adp", "adp-s") else 1
+        """In which gradients are clipped."""
+        return 1
 
     @property
     def reduced(self) -> bool:
         """Whether the noise follows the batch (Theorem 2, Corollary 1)."""
-        return self.variant in ("dpp-s", "adp-s")
-
-    def row_mechanism(self) -> Mechanism | None:
-        """The mechanism of one row of one batch, at the budget of one epoch (line 1)."""
-        if not self.private:
-            return None
-        budget = self.epsilon / self.epochs
-        if self.norm == 2:
-            return ClassicGaussian(budget, self.delta / self.epochs)
-        return (self.mechanism or Laplace)(budget)
-
-
-@dataclass(frozen=True)
-class PublishedResult:
-    """What Algorithm 1 returns, and what it cost.
-
-    ``epsilon_claimed`` is the paper's figure. ``epsilon_sound`` is the smallest we can prove for the
-    same neighbours (kappa pairs replaced, topology public); it is infinite when the noise follows the
-    batch or the margin was read off the pairs, both of which are charged nowhere. The curves are
-    computed from the private pairs and covered by neither.
-    """
-
-    W: FloatArray
-    variant: str
-    epsilon_claimed: float
-    epsilon_sound: float
-    delta: float
-    margin: float
-    kappa: int
-    objective: FloatArray = field(repr=False)
-    objective_at: NDArray[np.int64] = field(repr=False)
-    sensitivity: FloatArray = field(repr=False)
+        return self.variant.endswith("-s")
 
     @property
-    def M(self) -> FloatArray:
-        """Line 15: the metric W^T W."""
-        return self.W.T @ self.W
+    def group(self) -> int:
+        """How many times the reach of one pair the noise is made for."""
+        return self.kappa
+
+    def row_mechanism(self) -> Any:
+        """The mechanism of one row of one batch, at the budget of one epoch (line 1); None: no noise."""
+        return (self.mechanism or Laplace)(self.epsilon / self.epochs)
+
+    def rate(self, last: float, tau: int) -> float:
+        """The step size eta of step ``tau`` (line 5)."""
+        del last
+        return float(1.0 / np.sqrt(tau))
+
+    def order(self, rng: np.random.Generator, n_pairs: int) -> Any:
+        """Of the pairs, as they are cut into batches."""
+        return rng.permutation(n_pairs)
 
 
 def unit_rows(X: ArrayLike, norm: int = 1) -> FloatArray:
@@ -265,60 +112,18 @@ def unit_rows(X: ArrayLike, norm: int = 1) -> FloatArray:
     return scaled
 
 
-def algorithm1(
-    X: ArrayLike,
-    pairs: ArrayLike,
-    labels: ArrayLike,
-    settings: Settings,
-    random_state: int | np.random.Generator | None = None,
-    start: FloatArray | None = None,
-) -> PublishedResult:
-    """Learn a metric by the published algorithm.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Features; rows are scaled to norm at most 1 (l1, or l2 for the Appendix C variants).
-    pairs, labels : arrays of shape (K, 2) and (K,)
-        Index pairs, and +1 similar / -1 dissimilar (the paper's y = 0 / 1).
-    start : array of shape (n_components, d), optional
-        W's start; by default Gaussian entries of variance 1/d'.
-
-    Warns
-    -----
-    PrivacyLeakWarning
-        Always, for a private variant: the claim is not what the algorithm gives.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> X = np.random.default_rng(0).random((6, 3))
-    >>> pairs, labels = [[0, 1], [1, 2], [2, 3], [3, 4]], [1, -1, 1, -1]
-    >>> plan = Settings("dpp", epsilon=2.0, n_components=2, margin=1.0, batch_size=2)
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
-    ...     result = algorithm1(X, pairs, labels, plan, random_state=0)
-    >>> result.epsilon_claimed, result.epsilon_sound
-    (2.0, 4.0)
-    """
-    rows, index = unit_rows(X, settings.norm), np.asarray(pairs, dtype=np.int64)
-    dx = rows[index[:, 0]] - rows[index[:, 1]]
-    y = (np.asarray(labels) < 0).astype(np.float64)
-    return train(dx, y, settings, random_state, start)
-
-
-def train(
+def steps(
     dx: FloatArray,
     y: FloatArray,
     settings: Settings,
-    random_state: int | np.random.Generator | None = None,
+    rng: np.random.Generator,
     start: FloatArray | None = None,
-) -> PublishedResult:
+) -> Iterator[FloatArray]:
     """The box, on differences ``dx`` and the paper's labels ``y`` (0 similar, 1 dissimilar).
 
-    ``y`` may be any real number (debiased answers): the gradient is linear in it.
+    W before each step and after the last, which is one array all along. ``y`` may be any real number
+    (debiased answers): the gradient is linear in it.
     """
-    rng = np.random.default_rng(random_state)
     s, (n_pairs, d) = settings, dx.shape
     if n_pairs < s.batch_size:
         raise InputError(f"{n_pairs} pairs do not fill one batch of {s.batch_size}")
@@ -330,18 +135,13 @@ def train(
         W = np.array(start, dtype=np.float64)
     eta, tau, n_batches = 1.0, 0, n_pairs // s.batch_size
     mechanism = s.row_mechanism()
-    order = rng.permutation(n_pairs) if s.shuffle else np.arange(n_pairs)
-    batches = order[: n_batches * s.batch_size].reshape(n_batches, -1)
+    batches = s.order(rng, n_pairs)[: n_batches * s.batch_size].reshape(n_batches, -1)
     dx_of, y_of, size_of = dx[batches], y[batches], size[batches]
-    objective, at = [], []
-    sensitivity = np.zeros((s.epochs * n_batches, s.n_components))
     for _ in range(s.epochs):  # line 2
         for it in range(n_batches):  # line 3
-            if s.record_every and tau % s.record_every == 0:
-                objective.append(mean_loss(W, dx, y, margin))
-                at.append(tau)
+            yield W
             tau += 1  # line 4
-            eta = eta / np.sqrt(tau) if s.step_rule == "recursive" else 1.0 / np.sqrt(tau)  # line 5
+            eta = s.rate(eta, tau)  # line 5
             P = dx_of[it] @ W.T
             for r in range(s.n_components):  # line 6
                 # lines 7 and 8: gradients of row r, clipped to h; their mean and largest norm
@@ -349,20 +149,22 @@ def train(
                 if mechanism is not None:
                     longest = _sensitivity(s, mechanism, W[r], peak, margin)  # line 9
                     gradient = mechanism.sample(rng, gradient, longest)  # line 10
-                    sensitivity[tau - 1, r] = longest
                 W[r] -= eta * gradient  # line 11
                 if s.update == "rowwise":
                     _refresh(dx_of[it], W[r], P, r)
-    if s.record_every:
-        objective.append(mean_loss(W, dx, y, margin))
-        at.append(tau)
-    claimed, sound = _cost(s, mechanism, d, n_batches)
-    if s.private:
-        _warn(s, claimed, sound)
-    return PublishedResult(
-        W, s.variant, claimed, sound, s.delta if s.norm == 2 else 0.0, margin, s.kappa,
-        np.array(objective), np.array(at, dtype=np.int64), sensitivity,
-    )  # fmt: skip
+    yield W
+
+
+def trained(
+    dx: FloatArray,
+    y: FloatArray,
+    settings: Settings,
+    rng: np.random.Generator,
+    start: FloatArray | None = None,
+) -> FloatArray:
+    """W after the last step."""
+    *_, W = steps(dx, y, settings, rng, start)
+    return W
 
 
 def data_margin(dx: FloatArray, y: FloatArray, settings: Settings) -> float:
@@ -372,13 +174,6 @@ def data_margin(dx: FloatArray, y: FloatArray, settings: Settings) -> float:
         raise InputError("a margin from the data needs at least one dissimilar pair; give margin=")
     size = np.linalg.norm(dx[apart], ord=settings.norm, axis=1)
     return float(settings.rho * size.mean())
-
-
-def mean_loss(W: FloatArray, dx: FloatArray, y: FloatArray, margin: float) -> float:
-    """Mean contrastive loss (the paper's Eq. 5) over the pairs given."""
-    distance = np.linalg.norm(dx @ W.T, axis=1)
-    below = np.maximum(0.0, margin - distance)
-    return float(np.mean(0.5 * (1 - y) * distance**2 + 0.5 * y * below**2))
 
 
 @njit(cache=True)
@@ -422,53 +217,16 @@ def _refresh(dx: FloatArray, row: FloatArray, P: FloatArray, r: int) -> None:
         P[j, r] = value
 
 
-def _sensitivity(
-    s: Settings, mechanism: Mechanism, row: FloatArray, peak: float, margin: float
-) -> float:
+def _sensitivity(s: Settings, mechanism: Any, row: FloatArray, peak: float, margin: float) -> float:
     """How far kappa pairs can move row r's mean gradient, by Theorem 1, Theorem 2 or Corollary 1."""
     if mechanism.norm == np.inf:
         return 2 * s.h  # hides any batch: a row's mean gradient lies in [-h, h]^d
-    factor = s.kappa if s.kappa_factor == "once" else s.kappa**2
     if not s.reduced:
-        return factor * 2 * s.h / s.batch_size
+        return s.group * 2 * s.h / s.batch_size
     longest = np.abs(row).sum() if s.norm == 1 else np.sqrt(row @ row)
     push = 2 * margin * np.sqrt(s.n_components) if s.norm == 1 else 2 * margin
     counterpart = min(s.h, max(4 * longest, push))
-    return float(factor * (peak + counterpart) / s.batch_size)
-
-
-def _cost(s: Settings, mechanism: Mechanism | None, d: int, n_batches: int) -> tuple[float, float]:
-    """Claimed and sound epsilon.
-
-    Every row of W is a further answer about the same batch, so d' rows cost d' times
-    (docs/theory/guarantee.md; sqrt(d') in the Gaussian case). kappa pairs may lie in kappa batches: a
-    mechanism whose cost is linear in the shift pays the same in sum, another pays each time.
-    """
-    if mechanism is None:
-        return float("inf"), float("inf")
-    if s.reduced or s.margin is None:
-        return s.epsilon, float("inf")
-    spare = s.kappa if s.kappa_factor == "twice" else 1
-    if isinstance(mechanism, ClassicGaussian):
-        answers = s.n_components * s.epochs
-        mu = np.sqrt(answers) / (mechanism.noise_multiplier() * spare)
-        return s.epsilon, epsilon_from_mu(float(mu), s.delta)
-    each = s.epochs * s.n_components * mechanism.epsilon_sound(d)
-    spread = 1 / spare if mechanism.linear else min(s.kappa, n_batches)
-    return s.epsilon, each * spread
-
-
-def _warn(s: Settings, claimed: float, sound: float) -> None:
-    why = "each row of W is a further answer about the same batch"
-    if s.margin is None:
-        why = "the margin was computed from the private pairs and is charged nowhere"
-    if s.reduced:
-        why = "the noise scale is read off the private batch"
-    warn(
-        f"the published algorithm ({s.variant}) claims epsilon {claimed:g}; what can be proved is "
-        f"{sound:.4g}: {why}. It is here for comparison: use DPPMetricLearner to release a metric.",
-        PrivacyLeakWarning,
-    )
+    return float(s.group * (peak + counterpart) / s.batch_size)
 
 
 # ---- staircase noise, as published and jointly ------------------------------------------------------
@@ -643,9 +401,7 @@ def _metrics(
     data = canary.second if which else canary.first
     assert data.labels is not None
     dx, y = np.asarray(data.differences(), dtype=np.float64), (data.labels < 0).astype(np.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)  # the leak is what is being measured
-        return np.stack([train(dx, y, settings, rng, start).W for _ in range(runs)])
+    return np.stack([trained(dx, y, settings, rng, start) for _ in range(runs)])
 
 
 PUBLISHED_EPSILON = 1.0
@@ -654,17 +410,12 @@ PUBLISHED_EPSILON = 1.0
 def published_learners(kappa: int, flips: int) -> Iterator[Attacked]:
     """DPP and DPP-S as published, with what their claim would allow.
 
-    Parameters
-    ----------
-    kappa : int
-        Of the used pairs.
-    flips : int
-        Most labels that flip together; a claim about fewer pairs does not speak of them.
+    ``kappa`` is that of the used pairs; a claim about fewer pairs than flip together does not speak of them.
     """
     # A claim of pure epsilon for kappa replaced pairs, whatever the mechanism: randomised response.
     claimed = best_guess_of([LaplaceEvent(2.0 / PUBLISHED_EPSILON)], kappa=1)
     for name, variant in (("published-dpp", "dpp"), ("published-dpp-s", "dpp-s")):
-        settings = Settings(variant, epsilon=PUBLISHED_EPSILON, n_components=4, kappa=kappa)  # type: ignore[arg-type]
+        settings = Settings(variant, epsilon=PUBLISHED_EPSILON, n_components=4, kappa=kappa)
         bound = claimed if flips <= kappa else None
         yield name, PUBLISHED_EPSILON, watch_published(settings), bound
 
@@ -699,11 +450,9 @@ def watch_published(settings: Settings) -> Guess:
         watched = _Watched(settings.epsilon / settings.epochs, seen)
         chosen = replace(settings, mechanism=lambda _: watched)
         assert data.labels is not None
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", PrivacyLeakWarning
-            )  # the leak is what is being measured
-            algorithm1(data.features, data.pairs, data.labels, chosen, random_state=seed)
+        rows, y = unit_rows(data.features), (data.labels < 0).astype(np.float64)
+        dx = rows[data.pairs[:, 0]] - rows[data.pairs[:, 1]]
+        trained(dx, y, chosen, np.random.default_rng(seed))
         return watched
 
     def guess(worlds: Neighbours, seed: int) -> int:

@@ -7,26 +7,30 @@ is as much as any pair can do.
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
+from scipy.stats import binom
 
 from pairveil.array_types import FloatArray
 from pairveil.audit import TARGETS
-from pairveil.audit.auditor import Claim, Finding, Scores, Target, audit_scores
+from pairveil.audit.auditor import Claim, Finding, Scores, Target, audit_scores, mixture_loss
 from pairveil.audit.canaries import Inputs, Neighbours, canary_of, worst_case
-from pairveil.audit.watching import Watcher
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.plan import Plan, Recipe
-from pairveil.engine.statistics import Labels
+from pairveil.engine.statistics import GRID, Labels, Statistic, clipped_sum
 from pairveil.engine.statistics import Scores as ChoiceScores
 from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.learners import learner_class
@@ -35,6 +39,7 @@ from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, cal
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.compose import mu_from_epsilon
 from pairveil.privacy.events import cost_of
+from pairveil.privacy.grid import choose_grid
 from pairveil.privacy.mechanisms import EXPONENTIAL, LAPLACE, Budget, Query
 from pairveil.privacy.noise import NoiseMaker, SeededNoise
 from pairveil.privacy.profile import epsilon_of
@@ -60,26 +65,9 @@ def make_target(
 ) -> Target:
     """Build a target with its claim and its worst case.
 
-    Parameters
-    ----------
-    name : str
-        One of `TARGETS`.
-    epsilon : float
-        The claim.
-    n_components, n_features : int
-        d' of the published learners; the dimension of everything.
-    unit, adjacency : str
-        For "learner", "laplace", "gaussian" and "choice". The published mechanisms claim replace, for
-        kappa 1.
-    learner : str
-        For "learner": which one, a name in `pairveil.learners.LEARNERS`.
-    records : str, optional
-        For "learner": of what it `learns_from` the worst case is made, as 'classes'.
-
-    Examples
-    --------
-    >>> make_target("staircase-joint", 1.0, n_features=8).adjacency
-    'replace'
+    ``n_components`` is d' of the published learners, ``n_features`` the dimension of everything. ``unit`` and
+    ``adjacency`` are for our own targets: the published mechanisms claim replace, for kappa 1. Of "learner",
+    ``learner`` is which, and ``records`` of what it `learns_from` the worst case is made.
     """
     if not epsilon > 0:
         raise InputError("epsilon must be positive")
@@ -113,24 +101,125 @@ def audit_target(
     confidence: float = 0.95,
     random_state: int | None = None,
 ) -> Finding:
-    """Audit a target with its own number of runs, or with ``runs``.
+    """Audit a target with its own number of runs, or with ``runs``."""
+    said = {"target": target.name, "canary": target.canary, "adjacency": target.adjacency}
+    how: dict[str, Any] = {"confidence": confidence, "random_state": random_state, **said}
+    return audit_scores(target.scores, target.claim, runs=runs or target.runs, **how)
 
-    Examples
-    --------
-    >>> found = audit_target(make_target("staircase-iid", n_features=8), random_state=0, runs=400_000)
-    >>> found.verdict
-    'violated'
+
+# ---- an attacker who sees every answer -----------------------------------------------------------
+
+# Differential privacy of a fit is proved for all its noisy sums together; the released metric is computed
+# from them. So the strongest attacker that the proof covers sees each sum, knows W (it follows from the
+# earlier sums) and everything but the canary. For that attacker the best score is known.
+
+
+class _Part(NamedTuple):
+    """Some of an input's records, and where they stand in it (disjoint batches are dealt by position)."""
+
+    data: Any
+    positions: NDArray[np.intp]
+
+
+class Watcher:
+    """Adds up the log likelihood ratio, second input against first, over the answers of one fit.
+
+    Give it to the engine as ``on_answer``; read `score` after the fit, `reset` before the next.
+
+    Gaussian sums: the sum is projected on the direction in which the inputs differ; there the number
+    of the kappa pairs in the batch is Binomial(kappa, q), so the ratio is that of two mixtures.
+    Exact for full and for disjoint batches, and for sampled ones when the changed pairs are equal and the
+    others null; otherwise the others' expected part is subtracted and the score is only a good one.
+    Laplace sums: the exact ratio entry by entry. Choices: the exact ratio of their probabilities.
     """
-    return audit_scores(
-        target.scores,
-        target.claim,
-        runs=target.runs if runs is None else runs,
-        confidence=confidence,
-        random_state=random_state,
-        target=target.name,
-        canary=target.canary,
-        adjacency=target.adjacency,
-    )
+
+    def __init__(self, neighbours: Inputs) -> None:
+        self.score = 0.0
+        # Of each kind of Gaussian query how far apart the two inputs' sums were, in deviations of the noise,
+        # squared and added up: the part of mu^2 that this pair of inputs realises.
+        self.reached: dict[str, float] = defaultdict(float)
+        self._steps: Counter[Any] = Counter()
+        self._changed = neighbours.changed
+        self._kappa = len(self._changed)
+        self._first = _without_nulls(neighbours.first, self._changed)
+        self._second = _without_nulls(neighbours.second, self._changed)
+        rest = np.setdiff1d(np.arange(neighbours.first.n_records), self._changed)
+        self._others = _without_nulls(neighbours.second, rest)
+
+    def reset(self) -> None:
+        """Forget the last fit."""
+        self.score = 0.0
+        self.reached.clear()
+        self._steps.clear()
+
+    def __call__(self, query: Query, statistic: Statistic, noisy: FloatArray) -> None:
+        """Take one answer into account."""
+        step = self._steps[query]
+        self._steps[query] = step + 1
+        if query.noise_multiplier == 0:
+            return
+        first, second, others = (
+            self._sum(part, query, statistic, step)
+            for part in (self._first, self._second, self._others)
+        )
+        if isinstance(statistic, ChoiceScores):
+            self.score += _choice(query, int(noisy[0]), first + others, second + others)
+            return
+        rate = query.sample_rate if query.sampling == "poisson" else 1.0
+        seen = noisy - rate * others
+        scale = query.noise_multiplier * statistic.clip
+        if query.mechanism.norm == "l1":
+            self.score += float((np.abs(seen - first) - np.abs(seen - second)).sum() / scale)
+        else:
+            self.reached[query.name] += float(((second - first) ** 2).sum()) / scale**2
+            self.score += self._gaussian(seen, first, second, rate, scale)
+
+    def _sum(self, part: _Part | None, query: Query, statistic: Statistic, step: int) -> FloatArray:
+        """What these pairs add to a batch that holds them all, by the learner's own (compiled) sum."""
+        if part is None:
+            return np.zeros(statistic.shape)
+        rows = None
+        if query.n_batches > 1:
+            rows = np.flatnonzero(part.positions % query.n_batches == step % query.n_batches)
+        n_entries, norm = math.prod(statistic.shape), query.mechanism.norm
+        grid = GRID
+        if not query.is_choice:
+            grid = choose_grid(statistic.clip, n_entries, norm=norm, n_pairs=part.data.n_records)
+        total = clipped_sum(part.data, rows, statistic, norm, grid)
+        return np.asarray(total * grid, dtype=np.float64)
+
+    def _gaussian(
+        self, seen: FloatArray, first: FloatArray, second: FloatArray, rate: float, sigma: float
+    ) -> float:
+        apart = second - first
+        length = float(np.sqrt((apart * apart).sum()))
+        if length == 0.0:
+            return 0.0
+        along = [float((part * apart).sum()) / length for part in (seen, first, second)]
+        if rate == 1.0:
+            return ((along[0] - along[1]) ** 2 - (along[0] - along[2]) ** 2) / (2.0 * sigma**2)
+        counts, weights = _binomial(self._kappa, rate)
+        each = along[1] / self._kappa, along[2] / self._kappa
+        return mixture_loss(along[0], counts, weights, *each, sigma)
+
+
+@cache
+def _binomial(kappa: int, rate: float) -> tuple[FloatArray, FloatArray]:
+    counts = np.arange(kappa + 1, dtype=np.float64)
+    return counts, np.maximum(binom.pmf(counts, kappa, rate), 1e-300)
+
+
+def _choice(query: Query, chosen: int, first: FloatArray, second: FloatArray) -> float:
+    """Log of the probability of this choice by the second input's scores over that by the first's."""
+    logs = [total / query.noise_multiplier for total in (first, second)]
+    shares = [one[chosen] - logsumexp(one) for one in logs]
+    return float(shares[1] - shares[0])
+
+
+def _without_nulls(data: Any, positions: NDArray[np.intp]) -> _Part | None:
+    """The records with contents: null ones add nothing to any sum, so there is no need to ask them."""
+    positions = data.occupied(positions)
+    return _Part(data.subset(positions), positions) if len(positions) else None
 
 
 # ---- a learner ------------------------------------------------------------------------------------
@@ -157,13 +246,8 @@ def watch_fit(
 ) -> Callable[[int, int, np.random.Generator], FloatArray]:
     """Scores of an attacker who sees every answer of a whole fit.
 
-    Parameters
-    ----------
-    plan : Plan
-        What the learner runs; its ``n_records`` must be the canary's.
-    canary : Neighbours, or inputs of other records
-    noise : callable
-        Makes the source of randomness from a generator; a broken one is a broken learner.
+    ``plan`` is what the learner runs, for as many records as the canary has. ``noise`` makes the source of
+    randomness from a generator; a broken one is a broken learner.
     """
     watcher = Watcher(canary)
     worlds = canary.first, canary.second
@@ -190,12 +274,6 @@ def learner_target(
 
     Where all its answers are full-batch Gaussian sums, the fit as a whole is a Gaussian mechanism and one
     point of its trade-off curve fixes the rest.
-
-    Examples
-    --------
-    >>> target = learner_target(1.0, 1e-5, "pair", 1, "zero-out", n_features=2)
-    >>> target.claim.assume, target.canary
-    ('gaussian', 'label-flip')
     """
     made = learner_class(learner)(epsilon=epsilon, delta=delta, unit=unit, adjacency=adjacency)
     return target_of(made, kappa=kappa, n_features=n_features, records=records)
@@ -318,13 +396,7 @@ def canary_of_pairs(learner: PrivateLearner, kappa: int, n_features: int) -> Nei
 
 
 def n_others(budget: Budget) -> int:
-    """How many other pairs make themselves heard through a budget's noise.
-
-    Examples
-    --------
-    >>> n_others(Budget(1.0, 1e-5, 1, "zero-out")), n_others(Budget(1.0, 1e-5, 3, "replace"))
-    (373, 2238)
-    """
+    """How many other pairs make themselves heard through a budget's noise."""
     wanted = OTHERS_PER_NOISE * budget.sensitivity / mu_from_epsilon(budget.epsilon, budget.delta)
     return min(MOST_OTHERS, round(wanted))
 
@@ -341,15 +413,7 @@ RUNS = 2000
 def one_step_laplace(
     epsilon: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
 ) -> Target:
-    """One full-batch Laplace sum, calibrated for the claim.
-
-    Examples
-    --------
-    >>> from pairveil.audit.auditor import audit_scores
-    >>> target = one_step_laplace(1.0, "pair", 1, "zero-out", n_features=2)
-    >>> audit_scores(target.scores, target.claim, runs=2000, random_state=0).verdict
-    'consistent'
-    """
+    """One full-batch Laplace sum, calibrated for the claim."""
     scale = calibrate_laplace(epsilon, kappa=kappa, adjacency=adjacency)
     query = Query("gradients", (1, n_features), scale, mechanism=LAPLACE)
     canary = canary_of(unit, kappa, n_features, adjacency)
@@ -392,15 +456,7 @@ class FirstOfMany(ChoiceScores):
 def one_choice(
     epsilon: float, unit: Unit, kappa: int, adjacency: Adjacency, n_features: int
 ) -> Target:
-    """One choice among eight candidates, calibrated for the claim at delta = 0.
-
-    Examples
-    --------
-    >>> from pairveil.audit.auditor import audit_scores
-    >>> target = one_choice(1.0, "pair", 1, "zero-out", n_features=2)
-    >>> audit_scores(target.scores, target.claim, runs=2000, random_state=0).verdict
-    'consistent'
-    """
+    """One choice among eight candidates, calibrated for the claim at delta = 0."""
     eta = calibrate_choice(epsilon, 0.0, kappa=kappa, adjacency=adjacency)
     canary = canary_of(unit, kappa, n_features, adjacency)
     scores = watch_choice(1 / eta, canary)
@@ -416,14 +472,7 @@ def watch_choice(
 ) -> Scores:
     """Scores of an attacker who sees which candidate was chosen.
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        1 / eta.
-    noise : callable
-        As for `watch`.
-    scores : scores of candidates, optional
-        `FirstOfMany` if left out.
+    ``noise_multiplier`` is 1 / eta, ``noise`` as for `watch_fit`.
     """
     by = FirstOfMany() if scores is None else scores
     query = Query("choice", by.shape, noise_multiplier, mechanism=EXPONENTIAL)
@@ -444,15 +493,7 @@ def watch_choice(
 def plan_claim(
     query: Query, epsilon: float, delta: float, kappa: int, adjacency: Adjacency
 ) -> Claim:
-    """The claim of a plan with the family of its trade-off curves: the same plan at another noise.
-
-    Examples
-    --------
-    >>> query = Query("gradients", (1, 2), noise_multiplier=20.0, steps=200, sample_rate=0.05)
-    >>> claim = plan_claim(query, 1.83, 1e-5, kappa=13, adjacency="zero-out")
-    >>> round(claim.curve(20.0, 1e-5), 2)
-    1.83
-    """
+    """The claim of a plan with the family of its trade-off curves: the same plan at another noise."""
 
     def curve(noise: float, at: float) -> float:
         event = replace(query, noise_multiplier=noise).event()
@@ -469,16 +510,6 @@ def released_plan(certificate: Certificate) -> Target:
 
     ``certificate``: its numbers must hold, and the unit must cost the same in all queries: pairs, people
     or groups.
-
-    Examples
-    --------
-    >>> from pairveil import DPPMetricLearner, design_pairs
-    >>> from pairveil.audit.auditor import audit_scores
-    >>> pairs = design_pairs(200, random_state=0)
-    >>> learner = DPPMetricLearner(preprocessor=np.zeros((200, 3)), n_steps=5)
-    >>> target = released_plan(learner.certify(pairs, np.ones(len(pairs))))
-    >>> target.claim.assume, audit_scores(target.scores, target.claim, runs=200, random_state=0).verdict
-    ('gaussian', 'consistent')
     """
     if not certificate.verify():
         raise InputError("the certificate does not hold: there is no claim to audit")
@@ -521,12 +552,7 @@ def watch(
 ) -> Scores:
     """Scores of an attacker who sees each of the plan's noisy sums.
 
-    Parameters
-    ----------
-    asked : Query, or several
-        What the engine runs, one after the other.
-    noise : callable
-        Makes the source of randomness from a generator; a broken one is a broken learner.
+    The engine runs what is asked, one query after the other; ``noise`` as for `watch_fit`.
     """
     queries = [asked] if isinstance(asked, Query) else asked
     start = np.zeros((1, canary.first.n_features))

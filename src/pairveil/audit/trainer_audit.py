@@ -47,10 +47,7 @@ def epsilon_one_run(
     is within 0.02 of the theorem of Steinke, Nasr and Jagielski (2023), else sharper, with many canaries much
     so. A delta above ``(1 - confidence) * guesses / canaries`` leaves nothing to refute.
 
-    Parameters
-    ----------
-    correct, guesses, canaries : int
-        Right guesses, guesses made (the auditor may abstain), coins tossed.
+    The auditor may abstain: of ``canaries`` coins that were tossed it made so many guesses.
 
     Examples
     --------
@@ -80,8 +77,6 @@ def refutes_curve(
     ``shrink``: ``x -> g^-1(x)`` with g(x) = 1 - f(x) the largest probability under one input of an event
     of probability x under the other. For mu-GDP: ``Phi(Phi^-1(x) - mu)``.
 
-    Notes
-    -----
     Their Theorem 3.2, for two-sided coins: let h and r be the probabilities, over all canaries, of a wrong
     and of a right guess in the event of at least c' right guesses. From c' = c downwards, h is at
     least ``shrink(r)``, and r grows by ``c'/(guesses - c')`` of what h grows. Starting from what
@@ -136,19 +131,10 @@ audit abstains."""
 
 @dataclass(frozen=True)
 class Level:
-    """What was found about one kind of secret.
-
-    Attributes
-    ----------
-    unit : {'pair', 'relationship', 'person'}
-    kappa : int
-        Pairs that hold the secret together.
-    mode : {'many-run', 'one-run'}
-    finding : Finding
-    """
+    """What was found about one kind of secret."""
 
     unit: Unit
-    kappa: int
+    kappa: int  # pairs that hold the secret together
     mode: Mode
     finding: Finding
 
@@ -205,13 +191,7 @@ class TrainerFinding:
 
 
 def load_trainer(name: str) -> Trainer:
-    """The function that 'module:function' names; modules of the working folder are found too.
-
-    Examples
-    --------
-    >>> load_trainer("reproduction.trainers:pair_clipped").__name__
-    'pair_clipped'
-    """
+    """The function that 'module:function' names; modules of the working folder are found too."""
     found = load_named(name, "function")
     if not callable(found):
         raise InputError(f"'{name}' is no function")

@@ -24,49 +24,24 @@ from pairveil.deep import kernels
 
 
 def wide(values: Tensor) -> Tensor:
-    """At least float32.
-
-    Examples
-    --------
-    >>> wide(torch.ones(1, dtype=torch.bfloat16)).dtype
-    torch.float32
-    """
+    """At least float32."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def over(values: Tensor, axes: Iterable[int]) -> Tensor:
-    """The sum over some axes, at least in float32.
-
-    Examples
-    --------
-    >>> over(torch.ones(2, 3, dtype=torch.bfloat16), [1])
-    tensor([3., 3.])
-    """
+    """The sum over some axes, at least in float32."""
     return values.sum(dim=tuple(axes), dtype=torch.promote_types(values.dtype, torch.float32))
 
 
 def products(rows: Tensor) -> Tensor:
-    """Products of all rows of each record, (n, t, k) to (n, t, t), at least in float32.
-
-    Examples
-    --------
-    >>> products(torch.tensor([[[1.0, 2.0], [3.0, 0.0]]]))
-    tensor([[[5., 3.],
-             [3., 9.]]])
-    """
+    """Products of all rows of each record, (n, t, k) to (n, t, t), at least in float32."""
     if kernels.runs(rows) and rows.shape[1] <= kernels.FEW:
         return kernels.products(rows.contiguous())
     return wide(rows) @ wide(rows).mT
 
 
 def scaled(rows: Tensor, factors: Tensor) -> Tensor:
-    """Rows (n, ...) times one factor each, in float64; those with a factor of 0 are not read.
-
-    Examples
-    --------
-    >>> scaled(torch.tensor([[1.0], [torch.inf]]), torch.tensor([0.5, 0.0])).tolist()
-    [[0.5], [0.0]]
-    """
+    """Rows (n, ...) times one factor each, in float64; those with a factor of 0 are not read."""
     factors = factors.double()
     if kernels.runs(rows):
         return kernels.scaled(rows, factors)
@@ -76,13 +51,7 @@ def scaled(rows: Tensor, factors: Tensor) -> Tensor:
 
 
 def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
-    """Sum of rows (n, k) times their factors, in float64; those with a factor of 0 are not read.
-
-    Examples
-    --------
-    >>> weighted_sum(torch.tensor([[1.0], [torch.inf]]), torch.tensor([0.5, 0.0])).tolist()
-    [0.5]
-    """
+    """Sum of rows (n, k) times their factors, in float64; those with a factor of 0 are not read."""
     factors = factors.double()
     if kernels.runs(rows):
         return kernels.weighted_sum(rows, factors)
@@ -95,11 +64,6 @@ def two_digits(rows: Tensor, units: Tensor) -> Tensor:
     """Rows (n, k) times their units, rounded to whole numbers h 128 + l: (2, k, n) of h and l.
 
     A row whose unit is no number above 0 is left out.
-
-    Examples
-    --------
-    >>> two_digits(torch.tensor([[3.0, 130.0]]), torch.ones(1, dtype=torch.float64)).tolist()
-    [[[0], [1]], [[3], [2]]]
     """
     if kernels.runs(rows):
         return kernels.two_digits(rows, units)
@@ -133,11 +97,6 @@ class DigitSum:
     """The sum over records of factor times sum_t d_t x_t^T, of one linear layer.
 
     ``shape``: positions of a record (of all branches), outputs, inputs.
-
-    Examples
-    --------
-    >>> DigitSum((2, 4, 4)).grid
-    1.1920928955078125e-07
     """
 
     shape: tuple[int, int, int]
@@ -152,12 +111,8 @@ class DigitSum:
     def square(self, square: Tensor, terms: Tensor, d: Tensor, lengths: Tensor) -> Tensor:
         """Squared norms (n,) of the numbers kept, enlarged to those of contributions in digits.
 
-        Parameters
-        ----------
-        square, terms : Tensor of shape (n,)
-        d : Tensor of shape (n, ..., outputs)
-        lengths : Tensor of shape (n, positions)
-            Of the rows of inputs, never too short.
+        ``square`` and ``terms`` are (n,), ``d`` (n, ..., outputs); ``lengths``, (n, positions), are those of
+        the rows of inputs, never too short.
         """
         away = _HALF * math.sqrt(self.shape[2]) / LENGTH  # of inputs from their digits, relative
         steepest = torch.linalg.vector_norm(d, torch.inf, dim=-1, dtype=torch.float32).double()
@@ -168,11 +123,8 @@ class DigitSum:
     def add(self, total: Tensor, x: Tensor, d: Tensor, lengths: Tensor, factors: Tensor) -> None:
         """Add some records' positions to ``total`` (outputs, inputs).
 
-        Parameters
-        ----------
-        x, d : Tensor of shape (rows, inputs) and (rows, outputs)
-        lengths, factors : Tensor of shape (rows,)
-            Of the record's factor, at which no contribution is longer than 1.
+        ``x`` and ``d`` are (rows, inputs) and (rows, outputs). ``factors`` are those of the rows' records, at
+        which no contribution is longer than 1.
         """
         per_slope, per_input = factors * lengths / (LENGTH * self.grid), LENGTH / lengths
         for start in range(0, len(x), _ROWS):
@@ -201,11 +153,6 @@ class Recorded:
     """The same function; on a GPU through a CUDA graph, where torch can record it.
 
     ``function``: of tensors of the same shapes at every call; what else it reads stays where it lies.
-
-    Examples
-    --------
-    >>> Recorded(torch.add)(torch.tensor(1), torch.tensor(2))
-    tensor(3)
     """
 
     def __init__(self, function: Callable[..., Tensor]) -> None:

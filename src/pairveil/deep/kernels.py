@@ -94,7 +94,7 @@ def runs(values: Tensor) -> bool:
 
 @on_its_device
 def products(rows: Tensor) -> Tensor:
-    """As `fused.products`, for at most `FEW` rows a record."""
+    """As `arithmetic.products`, for at most `FEW` rows a record."""
     n, t, k = rows.shape
     out = torch.empty((n, t, t), dtype=torch.float32, device=rows.device)
     _products[t * t, triton.cdiv(n, 4)](rows, out, n, k, T=t, N=4, K=256)
@@ -103,7 +103,7 @@ def products(rows: Tensor) -> Tensor:
 
 @on_its_device
 def scaled(rows: Tensor, factors: Tensor) -> Tensor:
-    """As `fused.scaled`."""
+    """As `arithmetic.scaled`."""
     out = torch.empty(rows.shape, dtype=torch.float64, device=rows.device)
     size, k = rows.numel(), rows[0].numel()
     _scaled[(triton.cdiv(size, 1024),)](rows.contiguous(), factors, out, size, k, K=1024)
@@ -112,7 +112,7 @@ def scaled(rows: Tensor, factors: Tensor) -> Tensor:
 
 @on_its_device
 def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
-    """As `fused.weighted_sum`."""
+    """As `arithmetic.weighted_sum`."""
     n, k = rows.shape
     parts = triton.cdiv(n, ROWS_EACH)
     out = torch.empty((parts, k), dtype=torch.float64, device=rows.device)
@@ -123,7 +123,7 @@ def weighted_sum(rows: Tensor, factors: Tensor) -> Tensor:
 
 @on_its_device
 def two_digits(rows: Tensor, units: Tensor) -> Tensor:
-    """As `fused.two_digits`."""
+    """As `arithmetic.two_digits`."""
     n, k = rows.shape
     out = torch.empty((2, k, n), dtype=torch.int8, device=rows.device)
     grid = (triton.cdiv(n, 128), triton.cdiv(k, 32))

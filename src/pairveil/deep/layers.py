@@ -46,25 +46,19 @@ is one product instead of two, and frees the rest."""
 
 
 class Parts(NamedTuple):
-    """What a layer knows of the gradients of n pairs.
+    """What a layer knows of the gradients of n pairs."""
 
-    Attributes
-    ----------
-    square : Tensor of shape (n,)
-        Squared norm of each pair's contribution in this layer's parameters, never too small.
-    terms : Tensor of shape (n,)
-        Sum of the norms of the terms it is a sum of: a bound on what cancels in it.
-    weighted : callable
-        From factors (n,), at which no contribution is longer than 1, to the sum of the contributions times
-        their factors, parameter by parameter, in the order of ``module.named_parameters``; those that are
-        frozen are left out. Numbers of a pair whose factor is 0 are not read.
-    rounding : float
-        How much longer than that a contribution may be, because it is rounded after it was scaled.
-    """
-
-    square: Tensor
-    terms: Tensor
+    square: (
+        Tensor  # (n,): squared norm of each pair's contribution in its parameters, never too small
+    )
+    terms: (
+        Tensor  # (n,): sum of the norms of the terms it is a sum of, a bound on what cancels in it
+    )
+    # From factors (n,), at which no contribution is longer than 1, to the sum of the contributions times
+    # their factors, parameter by parameter, in the order of ``module.named_parameters``; those that are
+    # frozen are left out. Numbers of a pair whose factor is 0 are not read.
     weighted: Callable[[Tensor], list[Tensor]]
+    # How much longer than that a contribution may be, because it is rounded after it was scaled
     rounding: float = 0.0
 
 
@@ -100,13 +94,7 @@ def register(
 
 
 def rule_of(layer: nn.Module) -> Rule | None:
-    """The rule of a layer, or None where none covers it as it is configured.
-
-    Examples
-    --------
-    >>> rule_of(nn.Linear(2, 3)).__name__, rule_of(nn.LSTM(2, 3)), rule_of(nn.Conv1d(2, 2, 3, groups=2))
-    ('linear', None, None)
-    """
+    """The rule of a layer, or None where none covers it as it is configured."""
     rule, covers = RULES.get(type(layer), (None, None))
     return rule if covers is not None and covers(layer) else None
 
@@ -333,13 +321,7 @@ def _scale_and_shift(
 
 
 def pieces(n: int, size: int) -> Iterator[slice]:
-    """Slices of n pairs of ``size`` numbers each, about `PIECE` numbers in one.
-
-    Examples
-    --------
-    >>> list(pieces(5, PIECE // 2))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
+    """Slices of n pairs of ``size`` numbers each, about `PIECE` numbers in one."""
     step = max(1, PIECE // max(1, size))
     step -= step % 64 if step > 64 else 0  # GPUs like round numbers
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
@@ -402,12 +384,8 @@ class LayerParts(NamedTuple):
 def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list[LayerParts]:
     """What each call of a layer knows of n pairs' gradients.
 
-    Parameters
-    ----------
-    layers : dict
-        The layers that learn, and their rules.
-    losses : callable
-        Runs the module on all people, record after record, and returns one loss a record.
+    ``layers`` are those that learn, and their rules. ``losses`` runs the module on all people, record after
+    record, and returns one loss a record.
     """
     found: list[LayerParts] = []
     start: Tensor | None = None  # where gradients go back to

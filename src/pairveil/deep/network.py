@@ -220,26 +220,11 @@ class Pass(NamedTuple):
 class Network:
     """A copy of a module, in evaluation mode, and all that is known of its pairs' gradients.
 
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Maps (n, *shape) to (n, k) embeddings, each row on its own. Parameters with ``requires_grad=False``
-        stay as they are.
-    loss : callable or Records
-        Of pairs, as in `pairveil.deep.records`; or other records with theirs (`pairveil.deep.records`).
-    shape : tuple of int
-        Of one person's data.
-    tokens : bool
-        Whether data are whole numbers, for an embedding.
-    micro_batch : int
-        Records that are run at once; memory follows it.
-    autocast : 'bfloat16' or None
-        Run the module under torch.autocast; losses, norms and sums are not part of it.
-
-    Attributes
-    ----------
-    module : torch.nn.Module
-        The copy, with the parameters of now; it never ran.
+    ``loss`` is one of pairs, or other records with theirs (`pairveil.deep.records`). ``shape`` is that of one
+    person's data, ``tokens`` says whether those are whole numbers for an embedding. So many records as
+    ``micro_batch`` says are run at once, and memory follows it. With ``autocast`` the module runs under
+    torch.autocast; losses, norms and sums are not part of it. Parameters with ``requires_grad=False`` stay as
+    they are. ``module`` is the copy, with the parameters of now; it never ran.
 
     Examples
     --------
@@ -631,13 +616,7 @@ def _parted(n: int, device: torch.device) -> tuple[Tensor, ...]:
 
 
 def by_record(places: Sequence[Tensor]) -> Tensor:
-    """People of n records, place by place, as rows (n * size, ...), one record after the other.
-
-    Examples
-    --------
-    >>> by_record([torch.tensor([1, 2]), torch.tensor([10, 20])])
-    tensor([ 1, 10,  2, 20])
-    """
+    """People of n records, place by place, as rows (n * size, ...), one record after the other."""
     return torch.stack(list(places), dim=1).flatten(0, 1)
 
 

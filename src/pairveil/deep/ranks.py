@@ -25,13 +25,7 @@ from pairveil.privacy.noise import NoiseSource
 
 
 def n_ranks() -> int:
-    """How many processes take part.
-
-    Examples
-    --------
-    >>> n_ranks()
-    1
-    """
+    """How many processes take part."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
@@ -41,13 +35,7 @@ def is_first() -> bool:
 
 
 def own_share(buckets: Iterable[Any]) -> Iterator[Any]:
-    """The buckets that this process sums.
-
-    Examples
-    --------
-    >>> list(own_share("ab"))
-    ['a', 'b']
-    """
+    """The buckets that this process sums."""
     world = n_ranks()
     own = dist.get_rank() if world > 1 else 0
     return (bucket for place, bucket in enumerate(buckets) if place % world == own)
@@ -61,13 +49,7 @@ def add_over_ranks(total: torch.Tensor) -> torch.Tensor:
 
 
 def holds_anywhere(holds: bool) -> bool:
-    """Whether something holds in any process. What cuts pairs into buckets must be one thing in all of them.
-
-    Examples
-    --------
-    >>> holds_anywhere(True), holds_anywhere(False)
-    (True, False)
-    """
+    """Whether something holds in any process: what cuts pairs into buckets must be one thing in all."""
     found = [holds]
     if n_ranks() > 1:
         found *= n_ranks()
@@ -80,10 +62,6 @@ def check_alike(digest: str, *, has_ledger: bool) -> None:
 
     ``digest``: names all that a process adds up and how. What one person moves of the sum was counted in the
     pairs of one process; with a shard in each, as in plain distributed training, it moves the parts of all.
-
-    Examples
-    --------
-    >>> check_alike("a", has_ledger=False)
     """
     found = [(digest, has_ledger)]
     if n_ranks() > 1:
@@ -118,13 +96,7 @@ def from_first(ask: Callable[..., Any], *given: Any) -> Any:
 
 
 class SharedCheckpoint(Checkpoint):
-    """The first process's checkpoint: it alone reads and writes the file, and all take its answers.
-
-    Parameters
-    ----------
-    path, plan, pairs, about
-        As for `Checkpoint`.
-    """
+    """The first process's checkpoint: it alone reads and writes the file, and all take its answers."""
 
     def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any, about: str = "") -> None:
         from_first(super().__init__, path, plan, pairs, about)

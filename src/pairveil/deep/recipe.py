@@ -36,23 +36,14 @@ from pairveil.records.kinds import VACANT
 
 @dataclass(frozen=True, eq=False)
 class NetworkGradient(Statistic):
-    """Gradient of a network's loss at some parameters, clipped pair by pair.
-
-    Parameters
-    ----------
-    values : array of shape (n_parameters,)
-        Where the gradient is taken.
-    bucket : int
-        Pairs, by position, whose sum is rounded at once (public; from the sample rate).
-    in_place : bool
-        Of a Poisson sample, put each record at a place of its micro-batch that follows from its position
-        alone: for devices that compute a row differently at different places (`rows_stand_alone`).
-    """
+    """Gradient of a network's loss at some parameters, clipped pair by pair."""
 
     network: Network
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # where the gradient is taken
     clip: float
-    bucket: int
+    bucket: int  # pairs, by position, whose sum is rounded at once (public; from the sample rate)
+    # Of a Poisson sample, put each record at a place of its micro-batch that follows from its position
+    # alone: for devices that compute a row differently at different places (`rows_stand_alone`)
     in_place: bool = False
 
     @property
@@ -168,12 +159,6 @@ def rows_stand_alone(network: Network) -> bool:
     """Whether a row's slopes are the same bits wherever it stands in a micro-batch, on random inputs.
 
     Where it is not so, the pairs of a Poisson sample keep their places (`NetworkGradient.in_place`).
-
-    Examples
-    --------
-    >>> from pairveil.deep.records import contrastive
-    >>> rows_stand_alone(Network(torch.nn.Linear(3, 2), contrastive, (3,), micro_batch=32))
-    True
     """
     n, size = network.micro_batch, network.records.size
     said = torch.tensor(network.records.trial, dtype=torch.float32, device=network.device)
@@ -233,14 +218,7 @@ def put_gradient(network_parameters: list[tuple[str, Any]], mean: NDArray[np.flo
 
 @dataclass(frozen=True)
 class NetworkRecipe:
-    """Noisy gradient steps; the mean of the last half of them is the model.
-
-    Parameters
-    ----------
-    sample_rate : float or 'auto'
-    in_place : bool
-        As in `NetworkGradient`.
-    """
+    """Noisy gradient steps; the mean of the last half of them is the model."""
 
     network: Network
     loss_name: str

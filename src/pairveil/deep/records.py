@@ -64,14 +64,6 @@ class PairRecords:
 class GroupRecords:
     """A group of people and the labels of the pairs inside it: the mean loss over those that are not null.
 
-    Parameters
-    ----------
-    size : int
-        People of a group.
-    loss : PairLoss or TripletLoss
-    triplets : bool
-        Whether the loss is one of triplets: everybody with somebody similar and somebody dissimilar.
-
     Examples
     --------
     >>> from pairveil.deep.records import contrastive
@@ -82,7 +74,7 @@ class GroupRecords:
 
     size: int
     loss: PairLoss | TripletLoss
-    triplets: bool = False
+    triplets: bool = False  # of everybody with somebody similar and somebody dissimilar
 
     @property
     def trial(self) -> tuple[Any, ...]:
@@ -153,25 +145,13 @@ Records = PairRecords | GroupRecords | TupleRecords
 
 
 def something_said(said: NDArray[Any]) -> NDArray[np.bool_]:
-    """Of which records something is said.
-
-    Examples
-    --------
-    >>> something_said(np.zeros((0, 3))), something_said(np.array([0, -1]))
-    (array([], dtype=bool), array([False,  True]))
-    """
+    """Of which records something is said."""
     found: NDArray[np.bool_] = np.any(said, axis=tuple(range(1, said.ndim)))
     return found
 
 
 def is_null(said: Tensor) -> Tensor:
-    """Whether nothing is said of a record.
-
-    Examples
-    --------
-    >>> is_null(torch.tensor([[0, 1], [0, 0]]))
-    tensor([False,  True])
-    """
+    """Whether nothing is said of a record."""
     found: Tensor = (said.reshape(len(said), -1) == 0).all(dim=1)
     return found
 
@@ -236,13 +216,7 @@ def _losses_and_slopes(records: Records, embedded: Tensor, said: Tensor) -> Tens
 
 
 def same_bits(one: Tensor, other: Tensor) -> bool:
-    """Whether two results are the same numbers, all of them; what is no number is one.
-
-    Examples
-    --------
-    >>> same_bits(torch.tensor([1.0, torch.nan]), torch.tensor([1.0, torch.nan]))
-    True
-    """
+    """Whether two results are the same numbers, all of them; what is no number is one."""
     return bool(torch.equal(one.nan_to_num(), other.nan_to_num()))
 
 
@@ -302,13 +276,7 @@ def from_indices(indices_tuple: Any) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 def is_foreign(loss: Any) -> bool:
-    """Whether a loss (or miner, or memory) is one of pytorch-metric-learning's.
-
-    Examples
-    --------
-    >>> is_foreign(len)
-    False
-    """
+    """Whether a loss (or miner, or memory) is one of pytorch-metric-learning's."""
     return any(hasattr(loss, name) for name in ("compute_loss", "mine", "embedding_memory"))
 
 
@@ -412,19 +380,8 @@ COUPLED = (
 def records_of(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records]:
     """Records of some kind with their loss, and the loss's name.
 
-    Parameters
-    ----------
-    kind : {'pairs', 'groups', 'tuples'}
-    size : int
-        People in a record.
-    loss : str or callable
-        Groups take a loss of pairs, or 'triplet'; tuples one of triplets. A loss of single pairs of
-        pytorch-metric-learning is taken too.
-
-    Examples
-    --------
-    >>> records_of("pairs", 2, "cosine")[0], records_of("groups", 4, "triplet")[1].triplets
-    ('cosine', True)
+    Groups take a loss of pairs, or 'triplet'; tuples one of triplets. A loss of single pairs of
+    pytorch-metric-learning is taken too.
     """
     if is_foreign(loss) and KINDS[kind].on_tuples:
         raise InputError(

@@ -116,20 +116,9 @@ class Content(NamedTuple):
 class Checkpoint:
     """The answers of one fit, in a file.
 
-    Parameters
-    ----------
-    path : path or Hold
-        Made when it does not exist. With a path the file is held until `close` or `finish`; a Hold stays
-        with whoever made it.
-    pairs : (K, 2) array or other records
-        The used pairs.
-    about : str
-        What else is public and changes the answers (`pairveil.learners.preparing.Prepared`).
-
-    Attributes
-    ----------
-    content : Content
-        As it was found.
+    Made when it does not exist. With a path the file is held until `close` or `finish`; a Hold stays with
+    whoever made it. ``about`` is what else is public and changes the answers
+    (`pairveil.learners.preparing.Prepared`); ``content`` is what was found.
 
     Examples
     --------

@@ -36,17 +36,9 @@ OnAnswer = Callable[[Query, Statistic, FloatArray], None]
 class Engine:
     """Answers queries about private records.
 
-    Parameters
-    ----------
-    records : PairSet or other records, or a Backend
-        Those that are used; or where they lie.
-    noise : NoiseSource
-        Where sampling and noise come from.
-    on_answer : callable, optional
-        Called with (query, statistic, noisy sum) after each answer: progress bars, auditors. It sees
-        released values only; of a choice, its index.
-    checkpoint : Checkpoint, optional
-        Answers that it holds are not drawn again; those that are drawn go into it.
+    ``records`` are those that are used, or the Backend where they lie. ``on_answer`` is called with (query,
+    statistic, noisy sum) after each answer: it sees released values only, of a choice its index. Answers that
+    a ``checkpoint`` holds are not drawn again; those that are drawn go into it.
 
     Examples
     --------

@@ -48,11 +48,8 @@ class PairLoss:
     ) -> FloatArray:
         """The gradient in the projections P (t, r, k) of the mean loss over each record's labelled pairs.
 
-        Parameters
-        ----------
-        P : array of shape (t, r, k)
-            One row a record: the pair's difference, labels (t,). Or all m members, labels of the pairs
-            (0, 1), (0, 2), ..., (1, 2), ... of them, 0 for null.
+        P has one row a record, the pair's difference, and labels are (t,); or P has all m members, and labels
+        are those of the pairs (0, 1), (0, 2), ..., (1, 2), ... of them, 0 for null.
         """
         t, m, _ = P.shape
         if m == 1:
@@ -214,11 +211,10 @@ class TripletLoss(TupleLoss):
 class TupletLoss(TupleLoss):
     """The (C+1)-tuplet loss: the positive against all negatives at once.
 
-    ``log(1 + sum over negatives of exp((margin + D_ap^2 - D_an^2) / softness)) * softness``.
+    ``log(1 + sum over negatives of exp(margin + D_ap^2 - D_an^2))``.
     """
 
     margin: float = 1.0
-    softness: float = 1.0
     name: str = "tuplet"
 
     def coefficients(self, squared: FloatArray, present: Present) -> FloatArray:
@@ -241,7 +237,7 @@ class TupletLoss(TupleLoss):
         """The weight of each negative in one comparison of each tuple."""
         anchor, positive, negatives = comparison
         near = squared[:, anchor, positive, None]
-        behind = (self.margin + near - squared[:, anchor, negatives]) / self.softness
+        behind = self.margin + near - squared[:, anchor, negatives]
         there = present[:, negatives] & (present[:, anchor] & present[:, positive])[:, None]
         behind = np.where(there, behind, -np.inf)
         stacked = np.concatenate([np.zeros((len(behind), 1)), behind], axis=1)

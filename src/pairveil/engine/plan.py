@@ -212,20 +212,9 @@ def plan_within(
 ) -> tuple[Plan, float]:
     """A plan that costs at most the epsilon asked for, and the part of delta that its exact noise uses.
 
-    Parameters
-    ----------
-    setting : Setting
-        Its budget has the delta that is left for the queries.
-    delta : float
-        What is promised in all.
-    largest_kappa : int
-        Of all units that are reported.
-    exact : bool
-        Whether noise is drawn exactly, which takes a part of delta.
-    shares : int
-        How many draws make up the noise (`pairveil.privacy.grid.delta_slack`).
-
-    Raises InputError: no exact noise serves this epsilon and delta, or sums would leave 64-bit integers.
+    The budget of ``setting`` has the delta that is left for the queries; ``delta`` is what is promised in
+    all, ``largest_kappa`` that of all units that are reported. ``exact``: noise is drawn exactly, which takes
+    a part of delta, in so many ``shares`` (`pairveil.privacy.grid.delta_slack`).
     """
     budget, turn = setting.budget, 0
     while True:

@@ -107,24 +107,10 @@ def clipped_sum(
 ) -> IntArray:
     """Sum a statistic over pairs, in whole multiples of ``grid``.
 
-    Parameters
-    ----------
-    data : PairSet, or other records with ``contents`` and ``blocks``
-    rows : int array or None
-        The records in this batch; None is all of them.
-    norm : {'l2', 'l1'}
-        In which contributions are clipped.
-    grid : float
-        Unit of the result, a power of two.
-    compiled : bool
-        Use the compiled loop where there is one.
-    separately : bool
-        Round every pair on its own. A Poisson sample needs it: whether a null pair was drawn must not
-        even move its neighbours into other tiles.
-
-    Returns
-    -------
-    int64 array of the statistic's shape
+    ``rows`` are the records in this batch (None: all), ``norm`` that in which contributions are clipped, and
+    ``grid`` a power of two. ``compiled``: by the compiled loop where there is one. ``separately`` rounds
+    every pair on its own, as a Poisson sample needs it: whether a null pair was drawn must not even move its
+    neighbours into other tiles.
     """
     if compiled and statistic.is_compilable(data):
         return statistic.compiled_sum(data, rows, norm, grid, separately)
@@ -159,13 +145,7 @@ def row_norms(rows: Any, norm: Norm = "l2") -> FloatArray:
 
 
 def shrink(lengths: FloatArray, clip: float) -> FloatArray:
-    """Factor that brings each length to at most ``clip`` (1 where it is shorter already).
-
-    Examples
-    --------
-    >>> shrink(np.array([0.5, 4.0]), clip=1.0)
-    array([1.  , 0.25])
-    """
+    """Factor that brings each length to at most ``clip`` (1 where it is shorter already)."""
     factor: FloatArray = clip / np.maximum(lengths, clip)
     return factor
 
@@ -194,13 +174,7 @@ GRID = 1.0 / UNIT
 
 
 def whole_weight(weight: float) -> int:
-    """A weight in [0, 1], brought there, as whole steps of a score.
-
-    Examples
-    --------
-    >>> whole_weight(0.5) == UNIT // 2, whole_weight(7.0) == UNIT
-    (True, True)
-    """
+    """A weight in [0, 1], brought there, as whole steps of a score."""
     return int(UNIT * min(max(weight, 0.0), 1.0))
 
 

@@ -391,13 +391,10 @@ def take_tuples(members, order, limit, acyclic, n_people, kept):  # type: ignore
             if room[v] == 0:
                 fits = False
                 break
-            while tree[v] != v:
-                tree[v] = tree[tree[v]]
-                v = tree[v]
-            roots[i] = v
+            roots[i] = _root(tree, v)
             if acyclic:
                 for j in range(i):
-                    if roots[j] == v:
+                    if roots[j] == roots[i]:
                         fits = False
             if not fits:
                 break

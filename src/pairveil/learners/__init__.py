@@ -30,16 +30,8 @@ DEFAULT_LEARNER = "contrastive"
 def learner_class(name: str) -> type[PrivateLearner]:
     """The class of a learner by its name.
 
-    Parameters
-    ----------
-    name : str
-        One of `LEARNERS`, an entry point of the group ``pairveil.learners`` of an installed package, or
-        'module:Class': any subclass of `PrivateLearner`.
-
-    Examples
-    --------
-    >>> learner_class("contrastive").__name__
-    'DPPMetricLearner'
+    One of `LEARNERS`, an entry point of the group ``pairveil.learners`` of an installed package, or
+    'module:Class': any subclass of `PrivateLearner`.
     """
     from pairveil.errors import InputError
     from pairveil.learners.base import PrivateLearner

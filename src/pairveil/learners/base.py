@@ -16,7 +16,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from inspect import Parameter, Signature, signature
@@ -289,7 +289,19 @@ def _for_others(value: Any) -> Any:
 _CLONES: WeakSet[Any] = WeakSet()
 
 
-class Common(TypedDict, total=False):
+class Further(TypedDict, total=False):
+    """What every learner takes by keyword; see `PrivateLearner`."""
+
+    data_norm: float
+    accountant: PrivacyLedger | None
+    preprocessor: Any
+    backend: Literal["auto", "numpy", "dask"]
+    random_state: int | np.random.Generator | np.random.RandomState | None
+    schema: Any
+    bounds: Any
+
+
+class Common(Further, total=False):
     """What every learner takes; see `PrivateLearner`."""
 
     epsilon: float
@@ -299,13 +311,6 @@ class Common(TypedDict, total=False):
     kappa: int | Literal["auto"]
     adjacency: Adjacency
     mechanism: str
-    data_norm: float
-    accountant: PrivacyLedger | None
-    preprocessor: Any
-    backend: Literal["auto", "numpy", "dask"]
-    random_state: int | np.random.Generator | np.random.RandomState | None
-    schema: Any
-    bounds: Any
 
 
 def _parameters_of(learner: type[Any]) -> dict[str, Parameter]:
@@ -323,8 +328,8 @@ def _parameters_of(learner: type[Any]) -> dict[str, Parameter]:
     return {name: one for name, one in found.items() if name not in learner._fixed}
 
 
-def _described(parameters: str, lacking: Mapping[str, Any]) -> str:
-    """What the docstring says of the common parameters, without those that a learner does not have."""
+def _described(parameters: str, lacking: Iterable[str]) -> str:
+    """What the docstring says of the common parameters, without those that a learner says itself or lacks."""
     for name in lacking:
         parameters = re.sub(rf"(?m)^ {{4}}{name} :.*\n?(?: {{8}}.*\n?)*", "", parameters)
     return parameters.rstrip("\n")
@@ -487,8 +492,9 @@ class PrivateLearner(WithoutData):
         cls.__signature__ = Signature(list(_parameters_of(cls).values()))
         words = (PrivateLearner.__doc__ or "").partition("----------\n")[2].partition("\n\n")[0]
         # A **common of the docstring gives way to the parameters that it stands for.
-        words = _described(words, cls._fixed)
-        cls.__doc__ = re.sub(r" {4}\*\*common\n(?: {8}.*\n)*", f"{words}\n", cls.__doc__ or "")
+        own = cls.__doc__ or ""
+        words = _described(words, (*cls._fixed, *re.findall(r"(?m)^ {4}(\w+) :", own)))
+        cls.__doc__ = re.sub(r" {4}\*\*common\n(?: {8}.*\n)*", f"{words}\n", own)
 
     @classmethod
     def _get_param_names(cls) -> list[str]:

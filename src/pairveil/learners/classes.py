@@ -41,9 +41,7 @@ from pairveil.engine.statistics import (
 from pairveil.errors import InputError
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import starts_by_choice
-from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import RawRows, Resolved, ids_of, resolve_people, without_ids
-from pairveil.learners.matrices import leading, packed, triangle, unpacked
 from pairveil.learners.preparing import (
     Material,
     Prepared,
@@ -53,6 +51,7 @@ from pairveil.learners.preparing import (
     refuse_together,
     setting_of,
 )
+from pairveil.learners.recipes import fitted, leading, packed, triangle, unpacked
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import cost_of
 from pairveil.privacy.grid import Norm

@@ -26,9 +26,9 @@ from pairveil.engine.statistics import TILE, Statistic, dense_rows
 from pairveil.errors import DataWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, is_whole, rows_of, without_ids
 from pairveil.learners.preparing import Material, Prepared, clusters_of
+from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.units import POINTS_ARE_PUBLIC
 from pairveil.records.pairset import PairSet

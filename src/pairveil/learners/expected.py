@@ -7,17 +7,23 @@ number; how it was made, and how often it held on tables left out: docs/decision
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pairveil.learners import expected_ranges
 from pairveil.privacy.compose import mu_from_epsilon
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.records.kinds import KINDS
 
 ENOUGH = 0.5
+
+RANGES: dict[str, list[list[float]]] = tomllib.loads(
+    Path(__file__).with_name("expected_ranges.toml").read_text(encoding="utf-8")
+)
+"""(signal, low, high) by records and noise, as ``python -m tools.expected_ranges`` wrote them."""
 
 
 class ExpectedGain(NamedTuple):
@@ -67,7 +73,7 @@ def signal_of(planned: Any) -> float:
     return float(records * strength_of(planned) / math.sqrt(planned.plan["n_features"]))
 
 
-def range_at(knots: Sequence[tuple[float, float, float]], signal: float) -> tuple[float, float]:
+def range_at(knots: Sequence[Sequence[float]], signal: float) -> tuple[float, float]:
     """Both ends at a signal, between knots by its logarithm, to five per cent."""
     at, *ends = np.array(knots).T
     low, high = (float(np.interp(math.log2(signal), np.log2(at), end)) for end in ends)
@@ -89,12 +95,10 @@ def was_measured(planned: Any) -> bool:
     )
 
 
-def knots_for(planned: Any) -> Sequence[tuple[float, float, float]]:
+def knots_for(planned: Any) -> list[list[float]]:
     """(signal, low, high) that were measured for its records and its kind of noise."""
-    is_pure = mechanism_named(planned.mechanism).is_pure
-    if KINDS[planned.records].alone:
-        return expected_ranges.CLASSES_PURE if is_pure else expected_ranges.CLASSES_WITH_DELTA
-    return expected_ranges.PURE if is_pure else expected_ranges.WITH_DELTA
+    noise = "PURE" if mechanism_named(planned.mechanism).is_pure else "WITH_DELTA"
+    return RANGES[f"CLASSES_{noise}" if KINDS[planned.records].alone else noise]
 
 
 def expected_gain(planned: Any) -> ExpectedGain:

@@ -322,16 +322,20 @@ def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tupl
         advice = "; pass preprocessor=X and index pairs instead"
         warn(ASSUMED_TOPOLOGY + advice, PrivacyLeakWarning)
         return PairSet(*people_of_rows(rows), labels), True
-    if callable(preprocessor):
-        people, where = np.unique(array, return_inverse=True)
-        table = preprocessor(people)
-        named = names_of(table)
-        return PairSet(as_features(table), where.reshape(-1, 2), labels, None, named), False
     if preprocessor is None:
         lookup(None, array)
-    features = as_features(preprocessor)
-    check_rows(array, features.shape[0])
-    return PairSet(features, array, labels, ids, names_of(preprocessor)), False
+    table, places = _looked_up(preprocessor, array)
+    features = as_features(table)
+    check_rows(places, features.shape[0])
+    return PairSet(features, places, labels, ids, names_of(table)), False
+
+
+def _looked_up(preprocessor: Any, array: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
+    """A table of people, and their rows in it; of those who occur, where the preprocessor is a function."""
+    if not callable(preprocessor):
+        return preprocessor, array
+    people, where = np.unique(array, return_inverse=True)
+    return preprocessor(people), where.reshape(array.shape)
 
 
 def resolve_tuples(tuples: Any, y: Any, preprocessor: Any, ids: Any = None) -> TupleSet:
@@ -349,14 +353,9 @@ def resolve_tuples(tuples: Any, y: Any, preprocessor: Any, ids: Any = None) -> T
         )
     if preprocessor is None:
         raise InputError("tuples of row numbers need preprocessor=X, one row a person")
-    array = check_members(tuples, TUPLES)
-    if callable(preprocessor):
-        people, where = np.unique(array, return_inverse=True)
-        table, array = preprocessor(people), where.reshape(array.shape)
-    else:
-        table = preprocessor
+    table, places = _looked_up(preprocessor, check_members(tuples, TUPLES))
     features = as_features(table)
-    members = check_members(array, TUPLES, features.shape[0])
+    members = check_members(places, TUPLES, features.shape[0])
     order = None if y is None else answered(y, members.shape)
     return TupleSet(features, members, order, ids, names_of(table))
 

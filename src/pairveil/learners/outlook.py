@@ -32,41 +32,23 @@ GUESS_ALLOWED = 0.75
 
 @dataclass(frozen=True)
 class PlannedFit:
-    """One line: a fit that could be made.
-
-    Attributes
-    ----------
-    epsilon, unit, select
-        What to say to ``fit``.
-    kappa, n_pairs_used : int
-        Where records are people or tuples, how many of those are used.
-    signal : float
-        Pairs against noise: what the expected gain is read off.
-    gain_low, gain_high : float or None
-        Share of the non-private learner's gain over plain distance that eight in ten such fits kept
-        (`pairveil.learners.expected`); None where no such fits were run.
-    best_guess : float
-        How often, at most, anyone tells two equally likely contents of the unit apart; 0.5 is a coin.
-    person_epsilon, person_best_guess : float
-        What the same fit promises to a person, whatever ``unit`` is.
-    records : str
-        What noise is added to sums over: pairs, groups, people or tuples.
-    n_records : int or None
-    """
+    """One line: a fit that could be made."""
 
     epsilon: float
     unit: str
     select: str
     kappa: int
     n_pairs_used: int
-    signal: float
+    signal: float  # pairs against noise: what the expected gain is read off
+    # Share of the non-private learner's gain over plain distance that eight in ten such fits kept; None
+    # where no such fits were run
     gain_low: float | None
     gain_high: float | None
-    best_guess: float
-    person_epsilon: float
+    best_guess: float  # how often, at most, two equally likely contents of the unit are told apart
+    person_epsilon: float  # what the same fit promises to a person, whatever ``unit`` is
     person_best_guess: float
-    records: str = "pairs"
-    n_records: int | None = None
+    records: str = "pairs"  # what noise is added to sums over
+    n_records: int | None = None  # that are used, where they are people or tuples
 
     @property
     def middle(self) -> float:
@@ -215,15 +197,9 @@ def outlook_of(
 ) -> Outlook:
     """Plan a fit to classes, groups or tuples for each epsilon and unit; spends nothing.
 
-    Parameters
-    ----------
-    prepare_fit : callable
-        From a learner to its prepared fit, as ``lambda one: one.prepare(tuples)``. Of people with classes
-        the public list must be given, or the plan would tell which classes there are.
-    learner : PrivateLearner
-        Its epsilon and unit are replaced.
-    epsilons, units
-        What to plan for.
+    ``prepare_fit`` makes a prepared fit of a learner, as ``lambda one: one.prepare(tuples)``; of people with
+    classes the public list must be given, or the plan would tell which classes there are. Epsilon and unit of
+    ``learner`` are replaced.
 
     Examples
     --------

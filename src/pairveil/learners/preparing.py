@@ -30,10 +30,9 @@ from pairveil.graph.choosing import (
     select_tuples,
 )
 from pairveil.graph.kappa import Kappa, kappa, kappa_of_tuples
-from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, is_whole, name_of_pairs
-from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.certificate_file import parties_of
+from pairveil.learners.recipes import fitted
+from pairveil.privacy.certificate import Certificate, parties_of
 from pairveil.privacy.mechanisms import Budget, mechanism_named
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import (

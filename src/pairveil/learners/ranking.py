@@ -28,9 +28,9 @@ from pairveil.engine.plan import Ask, Plan, Setting
 from pairveil.engine.statistics import Statistic, dense_rows, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
-from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole
 from pairveil.learners.preparing import Material, Prepared, clusters_of
+from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import mechanism_named
 from pairveil.privacy.units import UNITS_OF_CHOICES, Unit

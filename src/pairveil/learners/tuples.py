@@ -33,7 +33,6 @@ from pairveil.engine.statistics import Statistic, shrink
 from pairveil.errors import InputError
 from pairveil.learners.base import Common
 from pairveil.learners.estimator import PrivateMetricLearner
-from pairveil.learners.fitted import fitted
 from pairveil.learners.inputs import (
     RawRows,
     Resolved,
@@ -46,7 +45,9 @@ from pairveil.learners.inputs import (
     rows_of,
     without_ids,
 )
-from pairveil.learners.matrices import (
+from pairveil.learners.preparing import Material, Prepared
+from pairveil.learners.recipes import (
+    fitted,
     packed,
     scale_of,
     shrink_columns,
@@ -56,7 +57,6 @@ from pairveil.learners.matrices import (
     unpacked,
     with_euclid,
 )
-from pairveil.learners.preparing import Material, Prepared
 from pairveil.privacy.grid import Norm
 from pairveil.records.kinds import TUPLES
 from pairveil.records.tupleset import TupleSet

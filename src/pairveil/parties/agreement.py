@@ -27,22 +27,23 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from pairveil import __version__
 from pairveil.array_types import FloatArray
-from pairveil.engine.backends import messages as wire
+from pairveil.engine.backends import parties as wire
 from pairveil.engine.backends.local import backend_for
-from pairveil.engine.backends.messages import Channel, receive, send
 from pairveil.engine.backends.parties import (
     COORDINATOR,
+    Channel,
     Gathering,
     JointRecords,
     Masks,
     OneOfSeveral,
+    receive,
+    send,
 )
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import graph_digest, kappa
 from pairveil.learners import LEARNERS, learner_class
 from pairveil.learners.preparing import PARTIES_NEED, Material, Prepared, prepare
-from pairveil.privacy.certificate import Certificate
-from pairveil.privacy.certificate_file import joint_kappas, parties_of
+from pairveil.privacy.certificate import Certificate, joint_kappas, parties_of
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
 from pairveil.privacy.noise import NoiseSource, PartiesNoise, SeededNoise, TrustedNoise
@@ -425,26 +426,14 @@ def own_material(learner: Any, pairs: Any, y: Any = None) -> Material:
 
 @dataclass(frozen=True)
 class Joint:
-    """A fit that several parties made.
+    """A fit that several parties made."""
 
-    Attributes
-    ----------
-    learner : PrivateLearner
-        Fitted.
-    certificate : Certificate
-    fingerprint : str
-        Of terms and roster: the same for everybody, or the coordinator told parties different things.
-    finished : Finished
-        What the coordinator releases.
-    columns : tuple of str or None
-        Names of the columns, as the parties state them.
-    """
-
-    learner: Any
+    learner: Any  # fitted
     certificate: Certificate
+    # Of terms and roster: the same for everybody, or the coordinator told parties different things.
     fingerprint: str
-    finished: wire.Finished
-    columns: tuple[str, ...] | None = None
+    finished: wire.Finished  # what the coordinator releases
+    columns: tuple[str, ...] | None = None  # as the parties name them
 
     @property
     def components(self) -> FloatArray:
@@ -703,9 +692,8 @@ def _coordinate(
         components.astype("<f8").tobytes(), len(components), certificate.to_json()
     )
     for channel in channels:
-        with suppress(
-            PartyError
-        ):  # all is released by now: who has gone gets it from another party
+        # All is released by now: whoever has gone gets it from another party.
+        with suppress(PartyError):
             send(channel, finished, "")
     return Joint(learner, certificate, fingerprint, finished, records.feature_names)
 

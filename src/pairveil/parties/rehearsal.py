@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pairveil.engine.backends.messages import TOO_LONG, NoiseBy, Rule
+from pairveil.engine.backends.parties import TOO_LONG, NoiseBy, Rule
 from pairveil.errors import InputError, PartyError
 from pairveil.parties.agreement import (
     Consent,
@@ -24,19 +24,7 @@ from pairveil.privacy.ledger import PrivacyLedger
 
 
 class Line:
-    """One end of a channel between two threads.
-
-    Parameters
-    ----------
-    outgoing, incoming : Queue
-    patience : float
-        Seconds that `receive` waits.
-
-    Attributes
-    ----------
-    n_bytes : int
-        Sent so far from this end.
-    """
+    """One end of a channel between two threads."""
 
     def __init__(
         self,
@@ -44,8 +32,9 @@ class Line:
         incoming: queue.Queue[bytes | None],
         patience: float,
     ) -> None:
-        self._outgoing, self._incoming, self._patience = outgoing, incoming, patience
-        self.n_bytes = 0
+        self._outgoing, self._incoming = outgoing, incoming
+        self._patience = patience  # seconds that `receive` waits
+        self.n_bytes = 0  # sent so far from this end
 
     def send(self, message: bytes) -> None:
         """Hand a message over."""
@@ -70,15 +59,7 @@ class Line:
 
 
 def line(patience: float = 60.0) -> tuple[Line, Line]:
-    """Both ends of a channel between two threads.
-
-    Examples
-    --------
-    >>> one, other = line()
-    >>> one.send(b"hello")
-    >>> other.receive(100)
-    b'hello'
-    """
+    """Both ends of a channel between two threads."""
     there, back = queue.Queue[bytes | None](), queue.Queue[bytes | None]()
     return Line(there, back, patience), Line(back, there, patience)
 

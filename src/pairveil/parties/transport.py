@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from pairveil.engine.backends.messages import TOO_LONG
+from pairveil.engine.backends.parties import TOO_LONG
 from pairveil.errors import InputError, PartyError
 
 _TOKEN = 16  # bytes
@@ -118,10 +118,7 @@ class TlsChannel:
 class Listener:
     """A coordinator's ear: admits parties that hold its invitation.
 
-    Attributes
-    ----------
-    invitation : Invitation
-        To be sent to the parties by a way that strangers do not read.
+    Its ``invitation`` is to be sent to the parties by a way that strangers do not read.
     """
 
     def __init__(
@@ -132,15 +129,7 @@ class Listener:
     def admit(self, n_parties: int, patience: float, wait: float) -> list[TlsChannel]:
         """Channels to so many parties; whoever holds no invitation is sent away.
 
-        Parameters
-        ----------
-        n_parties : int
-        patience : float
-            Seconds that a message may take.
-        wait : float
-            Seconds until all must have joined.
-
-        Raises PartyError: too few have joined in time.
+        A message may take ``patience`` seconds, and all must have joined within ``wait``.
         """
         found: list[TlsChannel] = []
         until = time.monotonic() + wait
@@ -179,15 +168,10 @@ class Listener:
 
 
 @contextmanager
-def listening(host: str, port: int, name: str | None = None) -> Iterator[Listener]:
+def listening(host: str, port: int) -> Iterator[Listener]:
     """Listen at an address with a key of one fit.
 
-    Parameters
-    ----------
-    host, port
-        Where; port 0 takes a free one.
-    name : str, optional
-        What the invitation calls this machine; by default ``host``.
+    Port 0 takes a free one.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -197,9 +181,7 @@ def listening(host: str, port: int, name: str | None = None) -> Iterator[Listene
     with server:
         context, pin = _server_context()
         at = int(server.getsockname()[1])
-        yield Listener(
-            server, context, Invitation(name or host, at, pin, secrets.token_bytes(_TOKEN))
-        )
+        yield Listener(server, context, Invitation(host, at, pin, secrets.token_bytes(_TOKEN)))
 
 
 def join(invitation: Invitation, patience: float) -> TlsChannel:

@@ -227,7 +227,53 @@ class ChoiceEvent(_Event):
 
 
 @dataclass(frozen=True)
-class BestOfEvent:
+class _Several:
+    """What events have that are made of several lists of events, which are their last field."""
+
+    kind: ClassVar[str]
+    is_choice: ClassVar[bool] = False
+    words: ClassVar[str]
+    fewest: ClassVar[int]
+    """Lists that there are, at least."""
+    called: ClassVar[str]
+    """What the lists are of."""
+
+    def __post_init__(self) -> None:
+        *numbers, last = fields(self)
+        for field in numbers:
+            value = _checked(getattr(self, field.name), str(field.type), field.name)
+            object.__setattr__(self, field.name, value)
+        lists = getattr(self, last.name)
+        listed = isinstance(lists, list | tuple) and len(lists) >= self.fewest
+        if not (listed and all(isinstance(one, list | tuple) and one for one in lists)):
+            raise InputError(f"a '{self.kind}' event must list the events of {self.called}")
+        if len(lists) > MAX_CANDIDATES:
+            raise InputError(f"a '{self.kind}' event has {MAX_CANDIDATES} lists at most")
+        object.__setattr__(self, last.name, tuple(_plain_events(one) for one in lists))
+
+    @property
+    def _within(self) -> list[Event]:
+        return [event for one in getattr(self, fields(self)[-1].name) for event in one]
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it has an epsilon at delta 0: all its events have."""
+        return all(event.is_pure for event in self._within)
+
+    @property
+    def noise(self) -> float:
+        """The least noise of any of its events."""
+        return min(event.noise for event in self._within)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as JSON-able data with its kind."""
+        *numbers, last = (field.name for field in fields(self))
+        lists = [[event.to_dict() for event in one] for one in getattr(self, last)]
+        return {"kind": self.kind, **{name: getattr(self, name) for name in numbers}, last: lists}
+
+
+@dataclass(frozen=True)
+class BestOfEvent(_Several):
     """The best of a random number of trials, and nothing else of them (docs/theory/accounting.md).
 
     The number of trials is geometric from 1 on and depends on no data; each trial takes one of the
@@ -248,47 +294,21 @@ class BestOfEvent:
     True
     """
 
-    kind: ClassVar[str] = "best-of"
-    is_choice: ClassVar[bool] = False
-    words: ClassVar[str] = "the best of a random number of trials"
+    kind = "best-of"
+    words = "the best of a random number of trials"
+    fewest, called = 1, "a trial of each candidate"
     mean_trials: Count
     slack: Noise
     trials: tuple[tuple[Event, ...], ...]
 
-    def __post_init__(self) -> None:
-        listed = isinstance(self.trials, list | tuple) and self.trials
-        if not (listed and all(isinstance(one, list | tuple) and one for one in self.trials)):
-            raise InputError("a 'best-of' event must list the events of a trial of each candidate")
-        if len(self.trials) > MAX_CANDIDATES:
-            raise InputError(f"a selection is among {MAX_CANDIDATES} candidates at most")
-        trials = tuple(_plain_events(one) for one in self.trials)
-        object.__setattr__(self, "mean_trials", _checked(self.mean_trials, "Count", "mean_trials"))
-        object.__setattr__(self, "slack", _checked(self.slack, "Noise", "slack"))
-        object.__setattr__(self, "trials", trials)
-
     @property
     def is_pure(self) -> bool:
-        """Whether it has an epsilon at delta 0: all its events have."""
-        return self.slack == 0.0 and all(event.is_pure for one in self.trials for event in one)
-
-    @property
-    def noise(self) -> float:
-        """The least noise of any of its events."""
-        return min(event.noise for one in self.trials for event in one)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the event as JSON-able data with its kind."""
-        trials = [[event.to_dict() for event in one] for one in self.trials]
-        return {
-            "kind": self.kind,
-            "mean_trials": self.mean_trials,
-            "slack": self.slack,
-            "trials": trials,
-        }
+        """Whether it has an epsilon at delta 0: all its events have, and no trial a slack."""
+        return self.slack == 0.0 and super().is_pure
 
 
 @dataclass(frozen=True)
-class ParallelEvent:
+class ParallelEvent(_Several):
     """Parts that were asked of different people: no unit is in more than one (docs/theory/guarantee.md).
 
     A later part may depend on the answers of an earlier one. The unit costs what the dearest part does.
@@ -304,33 +324,10 @@ class ParallelEvent:
     20.0
     """
 
-    kind: ClassVar[str] = "parallel"
-    is_choice: ClassVar[bool] = False
-    words: ClassVar[str] = "parts that were asked of different people"
+    kind = "parallel"
+    words = "parts that were asked of different people"
+    fewest, called = 2, "two parts or more"
     parts: tuple[tuple[Event, ...], ...]
-
-    def __post_init__(self) -> None:
-        listed = isinstance(self.parts, list | tuple) and 2 <= len(self.parts) <= MAX_CANDIDATES
-        if not (listed and all(isinstance(one, list | tuple) and one for one in self.parts)):
-            raise InputError("a 'parallel' event must list the events of two parts or more")
-        object.__setattr__(self, "parts", tuple(_plain_events(one) for one in self.parts))
-
-    @property
-    def is_pure(self) -> bool:
-        """Whether it has an epsilon at delta 0: all its events have."""
-        return all(event.is_pure for one in self.parts for event in one)
-
-    @property
-    def noise(self) -> float:
-        """The least noise of any of its events."""
-        return min(event.noise for one in self.parts for event in one)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the event as JSON-able data with its kind."""
-        return {
-            "kind": self.kind,
-            "parts": [[event.to_dict() for event in one] for one in self.parts],
-        }
 
 
 def _plain_events(listed: Iterable[Any]) -> tuple[Event, ...]:

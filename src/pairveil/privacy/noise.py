@@ -156,7 +156,7 @@ class TrustedNoise:
     """Noise for a release: operating-system entropy, exact discrete distributions on a grid.
 
     It holds no state, so that forked or copied processes never share a stream. The samplers are those of
-    `pairveil.privacy.samplers` and `pairveil.privacy.samplers`; the tests hold them against OpenDP's.
+    `pairveil.privacy.samplers`; the tests hold them against OpenDP's.
     """
 
     name = TRUSTED_NOISE.format(sampler="compiled")

@@ -75,20 +75,10 @@ _ROOM = 64  # words that a draw left behind: more are rare, and get a place of t
 class Keystream:
     """Uniform 64-bit words from ChaCha20, each used once.
 
-    Parameters
-    ----------
-    key : bytes of length 32, optional
-        For tests only: the same key gives the same words. By default a key is drawn from the
-        operating system (``os.urandom``) and kept nowhere else.
-    block : int, default=16384
-        How many words one ``refill`` adds. It changes the speed and never the words.
-
-    Attributes
-    ----------
-    for_release : bool
-        False when the key was given.
-    lock : threading.RLock
-        To be held from ``unread`` to the last ``spend`` of one draw.
+    A ``key`` is for tests only: the same one gives the same words, and ``for_release`` is False. By default
+    one is drawn from the operating system and kept nowhere else. A ``block``, the words that one `refill`
+    adds, changes the speed and never the words. ``lock`` is to be held from `unread` to the last `spend` of
+    one draw.
     """
 
     def __init__(self, key: bytes | None = None, block: int = 16384) -> None:

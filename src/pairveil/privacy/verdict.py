@@ -96,18 +96,10 @@ def verdict(
 ) -> Verdict:
     """The verdict on a release.
 
-    Parameters
-    ----------
-    certificate : Certificate or None
-        None for what was learned without noise.
-    problems : iterable of str, optional
-        What `Certificate.verify` found; None where it was not asked.
-    failures : iterable of str
-        Other checks that failed: of a signature, of the files, of the graph.
-    releases : Releases, optional
-        What the sender's ledger says of all releases together.
-    beside : Certificate, optional
-        Of the release together with what was measured for it later.
+    None for what was learned without noise. ``problems`` are what `Certificate.verify` found (None where it
+    was not asked), ``failures`` other checks that failed: of a signature, of the files, of the graph.
+    ``releases`` is what the sender's ledger says of all releases together, and ``beside`` the certificate of
+    the release together with what was measured for it later.
 
     Examples
     --------

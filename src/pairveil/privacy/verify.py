@@ -14,8 +14,7 @@ from typing import Any, TypeGuard
 
 from pairveil.errors import InputError
 from pairveil.graph import SELECTIONS
-from pairveil.privacy.certificate import Certificate, all_epsilons
-from pairveil.privacy.certificate_file import joint_kappas, parties_of
+from pairveil.privacy.certificate import Certificate, all_epsilons, joint_kappas, parties_of
 from pairveil.privacy.events import (
     BestOfEvent,
     ChoiceEvent,

@@ -211,14 +211,8 @@ def _silent(package: str) -> Iterator[None]:
 class OnCluster:
     """Records that lie with the workers of a cluster: a backend of the engine.
 
-    Parameters
-    ----------
-    data : PairSet, GroupSet, TupleSet or People
-        The used records, labelled.
-    client : distributed.Client
-    n_parts : int, optional
-        By default two for each worker. Parts hold whole tiles, so that full batches give the very
-        integers of a local fit.
+    ``data`` are the used records, labelled. Parts hold whole tiles, so that full batches give the very
+    integers of a local fit.
     """
 
     def __init__(self, data: Records, client: Any, n_parts: int | None = None) -> None:

@@ -101,21 +101,7 @@ def batch_of(
 
 
 class Local:
-    """Records in the memory, or in the files, of this machine: many small steps are taken at once here.
-
-    Parameters
-    ----------
-    data : PairSet, or other records with ``n_records``, ``contents`` and ``blocks``
-        Those that are used.
-    compiled : bool
-        Use compiled loops where there are some.
-
-    Examples
-    --------
-    >>> from pairveil.records.pairset import PairSet
-    >>> Local(PairSet(np.eye(2), [[0, 1]], [1])).n_records
-    1
-    """
+    """Records in the memory, or in the files, of this machine: many small steps are taken at once here."""
 
     def __init__(self, data: Any, *, compiled: bool = True) -> None:
         self._data, self._compiled = data, compiled

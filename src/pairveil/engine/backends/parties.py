@@ -8,6 +8,10 @@ masked sums; the masks cancel, and what is left is the noisy total. The proof is
 
 There is no repeat. Whoever leaves, is late or sends anything else ends the fit, and no total is formed of
 fewer than all sums: without the masks of one of them it would be a uniformly distributed number anyway.
+
+Messages are decoded strictly, and anything else ends the fit. One is a msgpack map with a tag, every size is
+bounded before anything is built of it, and a channel carries them one by one, in order: a pair of queues, a
+TLS connection.
 """
 
 from __future__ import annotations
@@ -18,34 +22,210 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Annotated, Any, Literal, NoReturn, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.engine.backends.local import Backend, NoisyBackend, batch_of
-from pairveil.engine.backends.messages import (
-    Channel,
-    Message,
-    Question,
-    Share,
-    Total,
-    packed,
-    receive,
-    send,
-)
 from pairveil.engine.plan import Plan
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError, PartyError
+from pairveil.printable import printable
 from pairveil.privacy.grid import MAX_NOISE_IN_GRID, choose_grid
 from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import NoiseSource
 from pairveil.records.kinds import PAIRS
+
+# ---- what parties and a coordinator say to each other ----------------------------------------------
+
+PROTOCOL = 3
+"""Of these messages and of what is done with them; another one is refused."""
+
+SMALL = 1 << 20
+"""Bytes of a message that holds no numbers of a sum, at most."""
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}\Z")]
+Count = Annotated[int, Meta(ge=1, le=2**53)]
+Round = Annotated[int, Meta(ge=0, le=2**40)]
+Key = Annotated[bytes, Meta(min_length=32, max_length=32)]
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Kappas = Annotated[dict[Annotated[str, Meta(max_length=12)], Count], Meta(max_length=3)]
+Rule = Literal["union", "sum", "disjoint"]
+NoiseBy = Literal["parties", "coordinator"]
+Scalar = bool | int | float | str | None
+
+
+class Message(Struct, forbid_unknown_fields=True, tag=str.lower, tag_field="kind"):
+    """Anything that is sent."""
+
+
+class Refusal(Message):
+    """The fit ends here, and why; sent by whoever cannot go on."""
+
+    reason: Annotated[str, Meta(max_length=500)]
+    name: Name | None = None  # of the party that says so
+
+
+class Terms(Message):
+    """What the coordinator proposes: the learner with its options, and how parties are counted together."""
+
+    protocol: int
+    version: Annotated[str, Meta(max_length=40)]
+    session: Key
+    learner: Annotated[str, Meta(max_length=60)]
+    options: Annotated[dict[str, Scalar], Meta(max_length=60)]
+    n_parties: Annotated[int, Meta(ge=2, le=1000)]
+    kappa_rule: Rule
+    noise: NoiseBy
+    colluders: Annotated[int, Meta(ge=0, le=999)]
+    schema: Digest | None  # of the TOML that brings columns to scale
+    rehearsal: bool
+
+
+class Joining(Message):
+    """What a party answers: its public key and its public numbers."""
+
+    name: Name
+    key: Key
+    columns: Annotated[list[Annotated[str, Meta(max_length=500)]], Meta(max_length=100_000)] | None
+    n_features: Count
+    n_pairs_given: Count
+    n_pairs_used: Count
+    kappas_given: Kappas
+    kappas_used: Kappas
+    graph: Digest
+    same_key: bytes = b""  # union: equal where the keys of the hash are
+    edges: bytes = b""  # union: 32 bytes a given pair, keyed hashes of both ids
+    used: bytes = b""  # union: a bit a given pair
+
+
+class Member(Struct, forbid_unknown_fields=True):
+    """A party as all others know it."""
+
+    name: Name
+    key: Key
+    n_pairs_given: Count
+    n_pairs_used: Count
+    kappas: Kappas
+    graph: Digest
+
+
+class Roster(Message):
+    """Everybody who takes part, what follows for kappa, and the certificate that this gives."""
+
+    who: Annotated[list[Member], Meta(min_length=2, max_length=1000)]
+    kappas_given: Kappas
+    kappas_used: Kappas
+    promise: Digest  # of the planned certificate, its versions left out
+
+
+class Ready(Message):
+    """A party comes to the same certificate, and its ledger would allow it."""
+
+    promise: Digest
+
+
+class Begin(Message):
+    """Everybody is ready: now each party charges, and sums."""
+
+
+class Question(Message):
+    """Which answer is asked for now; every party knows what it must be and checks it."""
+
+    round: Round
+    name: Annotated[str, Meta(max_length=100)]
+    entries: Count
+    exponent: Annotated[int, Meta(ge=-1074, le=1023)]  # the grid is two to it
+    scale: Annotated[float, Meta(ge=0)]
+
+
+class Share(Message):
+    """A party's masked sum: 64-bit words, little-endian."""
+
+    round: Round
+    words: bytes
+
+
+class Total(Message):
+    """The noisy sum of all parties: floats, little-endian."""
+
+    round: Round
+    numbers: bytes
+
+
+class Finished(Message):
+    """What was learned, and its certificate, as the coordinator writes them down."""
+
+    components: bytes
+    n_components: Count
+    certificate: Annotated[str, Meta(max_length=SMALL)]
+
+
+Any_ = Refusal | Terms | Joining | Roster | Ready | Begin | Question | Share | Total | Finished
+_DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Any_)
+Kind = TypeVar("Kind", bound=Message)
+
+
+TOO_LONG = "sent a longer message than its turn allows"
+"""What a channel's EOFError says where there was a message, and it was not read."""
+
+
+class Channel(Protocol):
+    """Carries messages between a party and the coordinator, one by one and in order."""
+
+    def send(self, message: bytes) -> None:
+        """Hand a message over."""
+
+    def receive(self, most: int) -> bytes:
+        """The next message, of at most so many bytes; TimeoutError, OSError or EOFError without one."""
+
+    def close(self) -> None:
+        """Nothing more will be sent."""
+
+
+def packed(message: Message) -> bytes:
+    """A message as it is sent."""
+    return msgspec.msgpack.encode(message)
+
+
+def send(channel: Channel, message: Message, who: str) -> None:
+    """Send one message to ``who``."""
+    try:
+        channel.send(packed(message))
+    except (OSError, EOFError):
+        raise PartyError(f"{who} went away") from None
+
+
+def receive(channel: Channel, wanted: type[Kind], who: str, most: int = SMALL) -> Kind:
+    """The next message of ``who``, which must be of this kind; a refusal is raised as what it says."""
+    try:
+        raw = channel.receive(max(most, SMALL))
+    except TimeoutError:
+        raise PartyError(f"{who} sent nothing in time") from None
+    except (OSError, EOFError) as problem:
+        said = TOO_LONG if str(problem) == TOO_LONG else "went away"
+        raise PartyError(f"{who} {said}") from None
+    try:
+        found = _DECODER.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise PartyError(f"{who} sent what is no message of this protocol") from None
+    if isinstance(found, Refusal):
+        told = who if found.name is None else f"party '{found.name}'"
+        raise PartyError(f"{told} ended the fit: {printable(found.reason)}")
+    if not isinstance(found, wanted):
+        raise PartyError(f"{who} sent another message than its turn asks for")
+    return found
+
+
+# ---- masks, and sums under them --------------------------------------------------------------------
 
 Words = NDArray[np.uint64]
 
@@ -60,17 +240,7 @@ TAILS = 40.0
 def check_room(plan: Plan, n_parties: int, shares: int) -> None:
     """Refuse, while nothing is charged, what 64 bits cannot hold: all sums and the tails of all noise.
 
-    Parameters
-    ----------
-    plan : Plan
-    n_parties : int
-        Each of which adds a share of the noise.
-    shares : int
-        How many shares are as much noise as the plan asks for.
-
-    Examples
-    --------
-    >>> check_room(Plan((Query("sums", (4,), 20.0),), n_records=900, n_features=2), 3, shares=2)
+    Each of ``n_parties`` adds a share of the noise, and ``shares`` of them are as much as the plan asks for.
     """
     clip = math.nextafter(2.0, 0.0)  # just below a power of two the grid is finest for its size
     for query in plan.queries:
@@ -88,25 +258,10 @@ def check_room(plan: Plan, n_parties: int, shares: int) -> None:
 class Masks:
     """What a party adds to its sums, so that only the total of all parties tells anything.
 
-    Parameters
-    ----------
-    key : X25519PrivateKey
-        Made for this fit alone.
-    roster : mapping from name to public key
-        Of all parties.
-    name : str
-        This party's own.
-    session : bytes
-        What was agreed on; masks follow from it, from the roster, and from all that was `heard` since. So
-        parties that were told different things have masks that do not cancel, and their sums stay hidden.
-
-    Examples
-    --------
-    >>> keys = [X25519PrivateKey.generate() for _ in range(3)]
-    >>> roster = {f"{i}": key.public_key().public_bytes_raw() for i, key in enumerate(keys)}
-    >>> masks = [Masks(key, roster, f"{i}", bytes(32)) for i, key in enumerate(keys)]
-    >>> sum(one.mask(0, 2) for one in masks)
-    array([0, 0], dtype=uint64)
+    ``key`` was made for this fit alone; ``roster`` has the public keys of all parties, this one's under its
+    ``name``. Masks follow from ``session``, which is what was agreed on, from the roster, and from all that
+    was `heard` since. So parties that were told different things have masks that do not cancel, and their
+    sums stay hidden.
     """
 
     def __init__(
@@ -163,51 +318,27 @@ def salt_of(roster: Mapping[str, bytes], session: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class JointRecords:
-    """What is public of the records of several parties, in place of records; none are here.
+    """What is public of the records of several parties, in place of records; none are here."""
 
-    Attributes
-    ----------
-    n_records, n_features : int
-        Of all parties together; columns of each of them.
-    feature_names : tuple of str or None
-    graph : str
-        A name for who is paired with whom at all parties, by which ledgers know the same pairs again.
-    backend : NoisyBackend or None
-        Where they are summed.
-    """
-
-    n_records: int
-    n_features: int
+    n_records: int  # of all parties together
+    n_features: int  # of each of them
     feature_names: tuple[str, ...] | None
-    graph: str
-    backend: NoisyBackend | None = None
+    graph: str  # names who is paired with whom at all parties, by which ledgers know the same pairs again
+    backend: NoisyBackend | None = None  # where they are summed
     kind: str = PAIRS.name
 
 
 class Gathering(NoisyBackend):
     """The coordinator's side: adds masked sums up, and tells everybody the noisy total.
 
-    Parameters
-    ----------
-    channels : mapping from name to Channel
-        Of all parties.
-    n_records : int
-        Of all parties together.
-    in_shares : bool
-        The parties draw the noise; else it is drawn here, by whoever then sees totals without noise.
-    records : str
-        Kind of the records.
+    ``in_shares``: the parties draw the noise; else it is drawn here, by whoever then sees totals without
+    noise.
     """
 
-    def __init__(
-        self,
-        channels: Mapping[str, Channel],
-        n_records: int,
-        *,
-        in_shares: bool,
-        records: str = "pairs",
-    ) -> None:
-        self.n_records, self.records = n_records, records
+    records = PAIRS.name
+
+    def __init__(self, channels: Mapping[str, Channel], n_records: int, *, in_shares: bool) -> None:
+        self.n_records = n_records
         self._channels, self._in_shares, self._round = dict(channels), in_shares, 0
 
     def noisy_sum(
@@ -250,17 +381,8 @@ class Gathering(NoisyBackend):
 class OneOfSeveral(NoisyBackend):
     """A party's side: sums its own records, adds its share of the noise, masks, and learns the total.
 
-    Parameters
-    ----------
-    channel : Channel
-        To the coordinator.
-    own : Backend
-        Where this party's records are.
-    masks : Masks
-    n_records : int
-        Of all parties together.
-    shares : int or None
-        How many shares are as much noise as the plan asks for; None: the coordinator draws it.
+    ``own`` is where this party's records are, ``n_records`` counts those of all parties. So many ``shares``
+    are as much noise as the plan asks for; None: the coordinator draws it.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from pairveil.engine.losses import LOSSES
 from pairveil.engine.plan import Recipe
 from pairveil.errors import InputError
+from pairveil.learners.base import Further
 from pairveil.learners.classes import LearnsFromClasses, class_recipe
 from pairveil.learners.contrastive.recipe import MARGIN, ContrastiveRecipe, GroupRecipe
 from pairveil.learners.estimator import PairMetric, PrivateMetricLearner
 from pairveil.learners.inputs import check_bound, check_choice, check_components, is_whole
 from pairveil.learners.preparing import Material
-from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.records.kinds import GROUPS, KINDS, PAIRS, PEOPLE
@@ -34,21 +34,9 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
 
     Parameters
     ----------
-    epsilon : float, default 1.0
-        Privacy budget of one fit, for ``unit`` and ``adjacency``. ``inf`` is the non-private learner.
-    delta : float, default 1e-5
-        Must be well below 1 / number of pairs. Not used where the noise is pure.
-    unit : {'relationship', 'person', 'pair'}
-        What is protected; it decides kappa.
     select : {'paths', 'forest', 'matching', 'groups', 'all'}
         Which of the given pairs to use. Looks at who is paired with whom only. 'groups' cuts the pairs into
         disjoint groups of people that are records: one epsilon holds for pair, relationship and person.
-    kappa : 'auto' or int
-        'auto' reads it off the graph of the used pairs; a number is refused when the graph needs more.
-    adjacency : {'zero-out', 'replace'}
-        What epsilon compares; the certificate states both.
-    mechanism : str
-        Kind of noise: 'gaussian', or 'laplace' for pure epsilon (`pairveil.privacy.mechanisms`).
     n_components : int or None
         Rows of the metric. None (default) learns few directions and adds the Euclidean metric, with more
         weight the less signal there is; then ``components_`` is square. A number gives that many learned
@@ -60,26 +48,13 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
     max_grad_norm, sample_rate, n_steps, learning_rate : float or 'auto'
         'auto' follows public rules in (d, K, epsilon, delta, kappa); see docs/theory/learner.md.
     sampling : {'poisson', 'disjoint'}
-    data_norm : float, default 1.0
-        Public bound on a person's l2 norm; longer rows are clipped, with a warning.
-    accountant : PrivacyLedger or None
-        A budget across fits; charged before any noise is drawn.
-    preprocessor : array, DataFrame, sparse matrix or callable, optional
-        People's features, when pairs are given as (K, 2) row indices.
-    backend : {'auto', 'numpy', 'dask'}
-        Where sums are taken: compiled loops, numpy, or the workers of the connected Dask cluster.
-    random_state : int, Generator, RandomState or None
-        None: exact noise from the operating system, a release. A seed: repeatable, not for release.
     verbose : int
-    schema : Schema or path, optional
-        Public facts of raw columns (`pairveil.read_schema`): rows are then raw ones everywhere, in fits and
-        in `transform`, and ``components_`` takes the numbers in [0, 1] that the schema makes.
-    bounds : {column: (lower, upper)}, list of (lower, upper), PublicBounds or path, optional
-        Public bounds of columns that are numbers: values outside are set to them while learning, and
-        ``components_`` takes the raw columns.
     classes : sequence, optional
         The public list of classes. ``fit(X, y)`` then takes people with a class each, as `fit_classes` does,
         so that the learner stands in a scikit-learn pipeline over people.
+    **common
+        As for every learner (`pairveil.learners.base.PrivateLearner`): epsilon, delta, unit, kappa,
+        adjacency, mechanism, data_norm, accountant, preprocessor, backend, random_state, schema, bounds.
 
     Attributes
     ----------
@@ -129,20 +104,12 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         n_steps: int | Literal["auto"] = "auto",
         learning_rate: float | Literal["auto"] = "auto",
         sampling: Literal["poisson", "disjoint"] = "poisson",
-        data_norm: float = 1.0,
-        accountant: PrivacyLedger | None = None,
-        preprocessor: Any = None,
-        backend: Literal["auto", "numpy", "dask"] = "auto",
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        *,
         verbose: int = 0,
-        schema: Any = None,
-        bounds: Any = None,
         classes: Sequence[Any] | None = None,
+        **common: Unpack[Further],
     ) -> None:
-        super().__init__(
-            epsilon, delta, unit, select, kappa, adjacency, mechanism, data_norm, accountant, preprocessor,
-            backend, random_state, schema, bounds,
-        )  # fmt: skip
+        super().__init__(epsilon, delta, unit, select, kappa, adjacency, mechanism, **common)
         self.n_components = n_components
         self.loss = loss
         self.margin = margin

@@ -42,8 +42,8 @@ from pairveil.engine.statistics import (
 )
 from pairveil.errors import DataWarning, warn
 from pairveil.learners import preparing
-from pairveil.learners.fitted import fitted
-from pairveil.learners.matrices import (
+from pairveil.learners.recipes import (
+    fitted,
     scale_of,
     shrink_columns,
     shrink_singular_values,
@@ -543,18 +543,10 @@ def _above(rows: Any, threshold: float) -> Any:
 
 
 class GroupMean(Statistic):
-    """A statistic of pairs, as one of groups: the mean over the pairs of a group that are not null.
-
-    Parameters
-    ----------
-    of : Statistic
-        Of pairs.
-    size : int
-        Most people of a group.
-    """
+    """A statistic of pairs, as one of groups: the mean over the pairs of a group that are not null."""
 
     def __init__(self, of: Statistic, size: int) -> None:
-        self.of, self.size = of, size
+        self.of, self.size = of, size  # most people of a group
         self.clip, self.scale, self.largest_term = of.clip, of.scale, of.largest_term
 
     @property
