@@ -1154,6 +1154,12 @@ COPIES = [
         "return state",
         _in("test_search"),
     ),
+    Mutation(
+        "copies: a search shows the features that its grid tries",
+        "return _without_tables(found) if _is_shown() else found",
+        "return found",
+        _in("test_search"),
+    ),
 ]
 
 PARTIES = [

@@ -209,6 +209,17 @@ def test_nothing_but_the_best_is_kept(released):
     assert kept == {"best_score_", "best_estimator_", "best_params_", "certificate_"}
 
 
+@pytest.mark.parametrize("table", [X, X.tolist()])
+def test_what_is_shown_of_a_search_holds_no_features_of_its_grid(table):
+    """The fit refuses such a grid; a notebook shows the search before."""
+    found = search(grid=[{"preprocessor": [table]}, {"n_components": [1]}])
+    for shown in (repr(found), found._repr_html_()):
+        assert "n_components" in shown
+        assert "&lt;features&gt;" in shown or "<features>" in shown
+        assert not any(f"{abs(one):.6f}" in shown for one in X[:3].ravel())
+    assert found.get_params()["grid"][0]["preprocessor"][0] is table
+
+
 def test_a_pickle_of_a_search_holds_no_features_of_any_learner():
     """Not of the learner, of one in the grid, of the best one's parameters; unfitted it goes to workers."""
     others = [DPPMetricLearner(n_components=k, preprocessor=X) for k in (1, 2)]

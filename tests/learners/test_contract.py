@@ -10,7 +10,15 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.model_selection import (
+    GridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    permutation_test_score,
+    validation_curve,
+)
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -298,6 +306,27 @@ def test_a_search_by_predictions_is_refused_before_it_spends(entry, scoring):
     assert ledger.entries == ()
     cross_validate(learner, PAIRS, Y, cv=2, scoring="roc_auc")
     assert len(ledger.entries) == 2
+
+
+@pytest.mark.parametrize(
+    "spend",
+    [
+        lambda one: learning_curve(one, PAIRS, Y, cv=2, scoring="f1"),
+        lambda one: permutation_test_score(one, PAIRS, Y, cv=2, scoring="accuracy"),
+        lambda one: validation_curve(
+            one, PAIRS, Y, param_name="delta", param_range=[1e-5, 1e-6], cv=2, scoring="accuracy"
+        ),
+        lambda one: cross_val_predict(one, PAIRS, Y, cv=2),
+    ],
+)
+def test_curves_and_predictions_of_folds_are_refused_before_they_spend(entry, spend):
+    if not entry.private:
+        pytest.skip("nothing is spent")
+    template = entry.build(preprocessor=X)
+    ledger = PrivacyLedger(200.0, 1e-4, unit=template.unit, adjacency=template.adjacency)
+    with pytest.raises(InputError, match="Nothing was spent"):
+        spend(entry.build(preprocessor=X, accountant=ledger))
+    assert ledger.entries == ()
 
 
 @pytest.mark.parametrize(

@@ -244,10 +244,7 @@ class WithoutData(BaseEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; people's features are not shown."""
         found: dict[str, Any] = super().get_params(deep)
-        hidden = [name for name in found if name.split("__")[-1] == "preprocessor"]
-        for name in hidden if _is_shown() else ():
-            found[name] = None if found[name] is None else _Features()
-        return found
+        return _without_tables(found) if _is_shown() else found
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         shown = super()._get_fitted_attr_html(doc_link)
@@ -263,6 +260,18 @@ class WithoutData(BaseEstimator):
         state: dict[str, Any] = dict(super().__getstate__())
         fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
         return _without_owners(state) if fitted else state
+
+
+def _without_tables(value: Any) -> Any:
+    """Parameters, and what a grid tries of them, with a word in place of people's features."""
+    if type(value) is dict:
+        return {
+            name: _Features()
+            if str(name).split("__")[-1] == "preprocessor" and one is not None
+            else _without_tables(one)
+            for name, one in value.items()
+        }
+    return list(map(_without_tables, value)) if type(value) is list else value
 
 
 def _without_owners(state: Mapping[str, Any]) -> dict[str, Any]:

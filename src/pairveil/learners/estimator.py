@@ -556,9 +556,13 @@ def _predictions_are_scored() -> bool:
     """
     frame = sys._getframe(1)
     while frame is not None:
-        scorers = frame.f_locals.get("scorers")
-        if scorers is not None and frame.f_globals.get("__name__", "").startswith("sklearn."):
-            every = getattr(scorers, "_scorers", {"score": scorers}).values()
-            return any(getattr(one, "_response_method", None) == "predict" for one in every)
+        if frame.f_globals.get("__name__", "").startswith("sklearn."):
+            held = frame.f_locals
+            scorers = held.get("scorers", held.get("scorer"))  # of a search, or of a curve
+            if scorers is not None:
+                every = getattr(scorers, "_scorers", {"score": scorers}).values()
+                return any(getattr(one, "_response_method", None) == "predict" for one in every)
+            if frame.f_code.co_name == "cross_val_predict":
+                return bool(held.get("method") == "predict")
         frame = frame.f_back  # type: ignore[assignment]
     return False
