@@ -153,7 +153,7 @@ class Studio:
         if not self.project.by_classes:
             kappa = await commands.ask(commands.kappa_job(self.project).words())
             self.project.keep("kappa.json", kappa.content)
-            self._notes = kappa.notes
+            self._notes = (*kappa.content.get("notes", ()), *kappa.notes)
         self.project.keep("columns.json", columns)
         return _go("schema")
 
@@ -162,7 +162,7 @@ class Studio:
         kappa = await commands.ask(commands.kappa_job(self.project).words())
         self.project.keep("kappa.json", kappa.content)
         self.project.keep("columns.json", {"columns": found})
-        self._notes = kappa.notes
+        self._notes = (*kappa.content.get("notes", ()), *kappa.notes)
         return _go("plan")
 
     async def problems(self, _: Request) -> Response:
@@ -190,7 +190,9 @@ class Studio:
         return _go("plan")
 
     async def _plan(self) -> None:
-        if self.project.answer("plan.json") is None and not self.project.by_levels:
+        if self.project.by_levels:
+            return
+        if self.project.answer("plan.json") is None or self.project.charged_since("plan.json"):
             plan = await commands.ask(commands.plan_job(self.project).words())
             self.project.keep("plan.json", plan.content)
             self._notes = plan.notes
