@@ -63,9 +63,9 @@ def kappa_job(project: Project) -> KappaJob:
 def plan_job(project: Project) -> PlanJob:
     """What each epsilon would buy."""
     listed = None if project.by_classes else project.problems
-    how = {"problems": listed, "epsilon": list(EPSILONS), "delta": delta_of(project)}
-    how |= {"ledger": project.ledger} if project.ledger.exists() else {}
-    return PlanJob(**training(project), **how)
+    ledger = project.ledger if project.ledger.exists() else None
+    how = training(project) | {"problems": listed, "ledger": ledger}
+    return PlanJob(**how, epsilon=list(EPSILONS), delta=delta_of(project))
 
 
 def delta_of(project: Project) -> float:
