@@ -133,10 +133,11 @@ def number(value: Any) -> str:
 def say_error(message: str) -> None:
     """One line on stderr, or an indented list; where it names rows, how they are counted."""
     items = re.split(r"\n(?=- )", as_options(message))
-    said = "\n".join(" ".join(one.split()) for one in items)
-    if _ROWS.search(said):
+    said, *listed = [" ".join(one.split()) for one in items]
+    if any(map(_ROWS.search, (said, *listed))):
         said += "" if said.endswith((".", "?")) else "."
         said += " Rows are counted without the header: row 1 is the line below it."
+    said = "\n".join((said, *listed))
     stderr.print(f"[red]pairveil:[/red] {escape(said)}")
 
 
