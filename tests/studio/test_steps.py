@@ -295,7 +295,9 @@ def test_the_budget_left_counts_what_was_spent_on_other_pairs(
     few, many = by[0.3, "relationship", "paths"], by[4.0, "relationship", "paths"]
     assert 0 < few["left"] < 3 - ledger.spent() - 0.3  # a relationship counts as a person
     assert few["left"] == 3 - few["ledger_epsilon"]
-    assert f'data-spent="{ledger.spent()}"' in page  # then it is said that earlier releases count too
+    assert (
+        f'data-spent="{ledger.spent()}"' in page
+    )  # then it is said that earlier releases count too
     assert many["left"] == -1
     assert len(ledger.entries) == 1
 
