@@ -972,14 +972,26 @@ SCORED = [
     ),
     Mutation(
         "score: what it costs those who are scored is not counted",
-        "for part in event.parts]",
-        "for part in event.parts[:1]]",
+        "full = [tuple(one for one in part if _is_full(one, cost.records)) for part in event.parts]",
+        "full = [tuple(one for one in part if _is_full(one, cost.records)) for part in event.parts[:1]]",
         _in("test_parallel"),
     ),
     Mutation(
         "parts: beside other releases one of them is composed",
-        "return tuple(one for part, _ in (most, *others) for one in part)",
-        "return most[0]",
+        "return (*max(full, key=mu_squared), *others)",
+        "return max(full, key=mu_squared)",
+        _in("test_parallel"),
+    ),
+    Mutation(
+        "parts: the smaller Gaussian covers the larger",
+        "(*max(full, key=mu_squared)",
+        "(*min(full, key=mu_squared)",
+        _in("test_parallel"),
+    ),
+    Mutation(
+        "parts: a sampled sum is covered as if its part had none",
+        "others = [one for part in event.parts for one in part if not _is_full(one, cost.records)]",
+        "others = [one for part in event.parts for one in part if not isinstance(one, GaussianEvent)]",
         _in("test_parallel"),
     ),
     Mutation(

@@ -27,13 +27,18 @@ def dirty(files: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_that_is_wrong_is_one_line_and_a_private_file(dirty: Path) -> None:
+def test_all_that_is_wrong_is_one_list_and_a_private_file(dirty: Path) -> None:
     words = ("fit", "--no-scale", "twice.csv", "dirty.csv", "--problems", "wrong.csv")
     done = run(*words, cwd=dirty)
     assert done.code == 2
-    [line] = [one for one in done.err.splitlines() if one.startswith("pairveil: ")]
-    for part in ("repeats an id", "1 label cannot be read", "a person with herself", "--leave-out"):
+    lines = done.err.splitlines()
+    [first] = [at for at, one in enumerate(lines) if one.startswith("pairveil: ")]
+    parts = ("4 kinds of faults", "repeats an id", "1 label cannot be read", "a person with herself",
+             "without features")  # fmt: skip
+    for line, part in zip(lines[first:], parts, strict=True):
         assert part in line
+    assert "--leave-out" in lines[first]
+    assert all(line.startswith("- ") for line in lines[first + 1 :])
     assert "kanarienvogel" not in done.err
     assert "verdächtig" not in done.err
     rows = list(csv.DictReader((dirty / "wrong.csv").read_text().splitlines()))

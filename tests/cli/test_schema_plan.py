@@ -55,6 +55,70 @@ def test_the_template_names_columns_and_holds_no_value(raw):
     assert run_here("schema", "people.csv", "-o", "new.csv", cwd=raw).code == 2
 
 
+@pytest.mark.parametrize("command", ["plan", "fit"])
+def test_swapped_files_are_told_where_a_schema_names_the_columns(raw, command):
+    done = run_here(
+        command, "pairs.csv", "people.csv", "--schema", "facts.toml", "--left", "a", cwd=raw
+    )
+    assert done.code == 2
+    assert "are the two files swapped?" in done.err
+
+
+def test_a_column_that_is_read_wrong_is_refused_and_one_that_is_cut_off_told(raw):
+    words = ("fit", "people.csv", "pairs.csv", "--schema", "facts.toml", "--dry-run")
+    assert run_here(*words, cwd=raw).code == 0  # one age in four is none
+    people = (raw / "people.csv").read_text()
+    (raw / "people.csv").write_text(people.replace(",30,", ',"30,5",').replace(",999,", ',"99,5",'))
+    done = run_here(*words, cwd=raw)
+    assert done.code == 2
+    assert "most cells of 1 column cannot be read as the schema says: age" in done.err
+    assert 'decimal = ","' in done.err
+    assert "30,5" not in done.err
+    (raw / "people.csv").write_text(people.replace(",30,", ",3000,"))
+    done = run_here(*words, cwd=raw)
+    assert done.code == 0
+    assert "most cells of age lie outside the bounds" in done.err
+
+
+def test_a_plan_knows_what_the_ledger_would_have_spent(raw):
+    fit = (
+        "fit",
+        "people.csv",
+        "pairs.csv",
+        "--schema",
+        "facts.toml",
+        "--ledger",
+        "l.json",
+        "--delta",
+        "1e-3",
+    )
+    assert run_here(*fit, "--budget", "3", "--epsilon", "1", cwd=raw).code == 0
+    pairs = (raw / "pairs.csv").read_text().splitlines()
+    (raw / "others.csv").write_text("\n".join(pairs[:-3]) + "\n")
+    words = ("others.csv", "--schema", "facts.toml", "--ledger", "l.json", "--delta", "1e-3")
+    plan = ("plan", "people.csv", *words, "--epsilon", "0.5", "--epsilon", "8")
+    found = run_here(*plan, "--json", cwd=raw).json
+    rows = {(row["epsilon"], row["unit"], row["select"]): row for row in found["rows"]}
+    few, many = rows[0.5, "relationship", "paths"], rows[8.0, "relationship", "paths"]
+    assert few["allowed"]
+    assert not many["allowed"]
+    assert many["ledger_epsilon"] > 3
+    assert all(row["allowed"] == (row["ledger_epsilon"] <= 3) for row in rows.values())
+    assert found["recommended"]["allowed"]
+    again = ("fit", "people.csv", *words, "-o", "again", "--dry-run", "--select", "paths")
+    quoted = run_here(*again, "--epsilon", "0.5", cwd=raw)
+    assert (
+        f"{few['ledger_epsilon']:.3g} will be after this" in quoted.out
+    )  # other pairs: a person's kappa
+    refused = run_here(*again, "--epsilon", "8", cwd=raw)
+    assert refused.code == 3
+    assert "counts as a person does" in refused.err
+    shown = run_here(*plan, cwd=raw).out
+    assert "over" in shown
+    assert "--ledger l.json" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines() if line.startswith(("0.5", "8")))
+
+
 def test_blanks_are_asked_for(raw):
     run_here("schema", "people.csv", "-o", "new.toml", cwd=raw)
     done = run_here("plan", "people.csv", "pairs.csv", "--schema", "new.toml", cwd=raw)

@@ -31,7 +31,7 @@ def test_a_ledger_refuses_what_exceeds_it(files: Path, tmp_path: Path) -> None:
     words = fit(files, "--epsilon", 1, "--ledger", "budget.json", cwd=tmp_path)
     first = run(*words, "--budget", 1.2, "-o", "one", cwd=tmp_path)
     assert first.code == 0, first.err
-    assert "0 is spent, 1 will be after this fit" in first.out
+    assert "0 is spent, 1 will be after this" in first.out
     charged = (tmp_path / "budget.json").read_bytes()
     assert len(json.loads(charged)["entries"]) == 1
     for more in (["-o", "two"], ["--dry-run"], ["-o", "two", "--json"]):

@@ -60,6 +60,31 @@ def test_beside_another_release_either_part_is_covered(one, other):
         assert charged == pytest.approx(least, rel=1e-9)
 
 
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize(
+    "one", [(LARGE, CHOICE), (SMALL, CHOICE, PURE), (SMALL, SAMPLED)], ids="abc"
+)
+@pytest.mark.parametrize("other", [(LARGE,), (SMALL,), (SMALL, PURE), (LARGE, SAMPLED)], ids="ABCD")
+def test_gaussian_sums_of_both_parts_are_not_added_up(one, other, adjacency):
+    """Beside another release the larger Gaussian is charged once, with all that is no Gaussian."""
+    how = {"kappa": 2, "delta": 1e-5, "adjacency": adjacency}
+    beside, either = GaussianEvent(12.0), {*one, *other}
+    charged = epsilon_of([beside, ParallelEvent((one, other))], **how)
+    dearer = LARGE if LARGE in either else SMALL
+    rest = [event for event in (*one, *other) if event not in (LARGE, SMALL)]
+    assert charged == pytest.approx(epsilon_of([beside, dearer, *rest], **how), rel=1e-9)
+    assert charged >= max(epsilon_of([beside, *part], **how) for part in (one, other)) * (1 - 1e-9)
+
+
+def test_a_score_costs_a_ledger_little_more_than_the_learning_beside_it():
+    learned, scored = (CHOICE, LARGE), (LARGE,)
+    ledgers = [PrivacyLedger(9.0, 1e-5, unit="pair") for _ in range(2)]
+    for ledger, event in zip(ledgers, (ParallelEvent((learned, scored)), None), strict=True):
+        ledger.spend(learned if event is None else [event], {"pair": 1}, graph="g")
+        ledger.spend([GaussianEvent(1000.0)], {"pair": 1}, graph="g")
+    assert ledgers[0].spent() == pytest.approx(ledgers[1].spent(), rel=1e-9)
+
+
 def test_pure_parts_stay_pure_and_cost_the_larger_epsilon():
     parts = ParallelEvent(((LaplaceEvent(4.0),), (LaplaceEvent(2.0), LaplaceEvent(4.0))))
     assert parts.is_pure

@@ -77,6 +77,17 @@ def test_a_pair_with_contradicting_labels_is_one_null_record(labels):
     assert found.positions.tolist() == [0, 3]
 
 
+def test_a_label_that_cannot_be_read_contradicts_nothing():
+    null = np.array([False, True, False, True])
+    ends = ["a", "b", "a", "c"], ["b", "c", "b", "d"]
+    listed = PairTable(*ends, [1, 1, -1, 1], rows=[4, 6, 8, 9], null=null)
+    with pytest.warns(DataWarning) as caught:
+        found = index_pairs(listed)
+    assert found.labels.tolist() == [0, 0, 0]
+    [said] = [str(one.message) for one in caught if "contradicting" in str(one.message)]
+    assert said.startswith("1 pair has contradicting labels (first in row 4) and contributes")
+
+
 def test_without_labels_repeated_pairs_cannot_contradict():
     with pytest.warns(DataWarning, match="2 pairs appeared before and were merged"):
         assert len(index_pairs(PairTable([1, 2, 1], [2, 1, 2])).pairs) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -95,6 +96,16 @@ def test_the_page_draws_the_range_and_what_was_reached(full_data) -> None:
     unknown = replace(test, reference=0.705)
     assert unknown.gain_kept is None
     assert "is not known" in render(replace(full_data, public_test=unknown, expected=ranges))
+
+
+def test_an_attack_that_saw_nothing_draws_no_bars(full_data) -> None:
+    seen = {"verdict": "consistent", "claimed_epsilon": 0.9, "n_runs": 300, "confidence": 0.95}
+    drawn = [
+        render(replace(full_data, audit=SimpleNamespace(lower_bound=low, **seen)))
+        for low in (0.0, 0.5)
+    ]
+    assert ["seen, at least" in page for page in drawn] == [False, True]
+    assert all("the attack shows an epsilon of" in page for page in drawn)
 
 
 @pytest.fixture

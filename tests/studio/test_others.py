@@ -66,7 +66,7 @@ def test_from_a_column_of_classes_to_a_verified_release(
     assert step(page) == "confirm", page.text
     client.post("/confirm", data={"shown": shown_on(page.text), "read": "yes"})
     assert step(client.get("/")) == "done"
-    assert "seen, at least" in client.get("/report").text
+    assert "the attack shows an epsilon of" in client.get("/report").text
     assert [words[0] for words in asked] == ["schema", "plan", "fit"]
     metric = ReleasedMetric.load(project.release)
     assert metric.certificate.verify()

@@ -34,6 +34,7 @@ from studio_tools import (
 )
 
 from pairveil.errors import InputError
+from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 from pairveil.studio import commands, forms
@@ -115,16 +116,18 @@ def test_all_that_is_wrong_is_a_list_to_download_that_goes_with_the_tables(
     page = client.post("/files", data=COLUMNS)
     assert page.status_code == 400
     for part in (
-        "1 label cannot be read",
-        "herself (row 1)",
+        "<li>1 label cannot be read",
+        "<li>1 pair joins a person with herself (row 1)",
         "not among the people",
         "problems.csv",
     ):
         assert part in page.text
+    assert "--leave-out" not in page.text
     assert "pairs,self-pair,,1" in client.get("/problems.csv").text
     page = client.post("/files", data=COLUMNS | {"leave_out": "yes"})
     assert step(page) == "schema"
     assert "1 label cannot be read" in page.text
+    assert "left out by ids alone: 2 pairs" in page.text
     assert "problems.csv" in page.text
     client.post("/over")
     assert not project.problems.exists()
@@ -274,9 +277,29 @@ def test_the_plan_can_be_moved_without_spending(client, project, at) -> None:
     by = {(row["epsilon"], row["unit"], row["select"]): row for row in rows}
     few, many = by[0.3, "relationship", "paths"], by[4.0, "relationship", "paths"]
     assert 0.5 < few["best_guess"] < many["best_guess"] < 1
-    assert few["charged"] == 0.3
+    assert few["left"] == 5.0 - 0.3
     assert "as given" in page
     assert not project.ledger.exists()
+
+
+def test_the_budget_left_counts_what_was_spent_on_other_pairs(
+    client, project, at, monkeypatch
+) -> None:
+    monkeypatch.setattr(commands, "EPSILONS", (0.3, 4.0))
+    at("plan")
+    ledger = PrivacyLedger(3.0, 1e-5, path=project.ledger)
+    ledger.spend([GaussianEvent(4.0)], {"relationship": 1, "person": 2, "pair": 1}, graph="another")
+    page = client.get("/plan").text  # planned again: the ledger is newer
+    rows = json.loads(re.search('data-rows="([^"]+)"', page)[1].replace("&#34;", '"'))
+    by = {(row["epsilon"], row["unit"], row["select"]): row for row in rows}
+    few, many = by[0.3, "relationship", "paths"], by[4.0, "relationship", "paths"]
+    assert 0 < few["left"] < 3 - ledger.spent() - 0.3  # a relationship counts as a person
+    assert few["left"] == 3 - few["ledger_epsilon"]
+    assert (
+        f'data-spent="{ledger.spent()}"' in page
+    )  # then it is said that earlier releases count too
+    assert many["left"] == -1
+    assert len(ledger.entries) == 1
 
 
 def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:

@@ -130,11 +130,13 @@ def number(value: Any) -> str:
 
 
 def say_error(message: str) -> None:
-    """One line on stderr; where it names rows, how they are counted."""
-    said = " ".join(as_options(message).split())
-    if _ROWS.search(said):
+    """One line on stderr, or an indented list; where it names rows, how they are counted."""
+    items = re.split(r"\n(?=- )", as_options(message))
+    said, *listed = [" ".join(one.split()) for one in items]
+    if any(map(_ROWS.search, (said, *listed))):
         said += "" if said.endswith((".", "?")) else "."
         said += " Rows are counted without the header: row 1 is the line below it."
+    said = "\n".join((said, *listed))
     stderr.print(f"[red]pairveil:[/red] {escape(said)}")
 
 

@@ -107,6 +107,10 @@ class PlanJob(TrainingOptions, Job):
         None, "Plan for this one (repeatable). [default: 0.3 to 8]"
     )
     delta: float = option(1e-5, "Must be well below 1 / pairs.")
+    ledger: Path | None = option(
+        None,
+        "Budget file: what it would have spent after each fit, and none it refuses is recommended.",
+    )
     all: bool = option(False, "Print every line, not those of the recommended selection.")
     groups: str | None = option(
         None,
@@ -134,7 +138,7 @@ class PlanJob(TrainingOptions, Job):
                 f"spends: pairveil fit --learner {self.learner} --dry-run"
             )
         apart = () if of.together is None else (of.together,)
-        with noticing_swapped(of, self.left, self.right):
+        with noticing_swapped(of, self.left, self.right, self.schema):
             people, schema = read_rows(
                 Path(of.features), self, self.merge_similar_ids, apart, leave_out=True
             )
@@ -150,7 +154,8 @@ class PlanJob(TrainingOptions, Job):
         from pairveil.learners.outlook import EPSILONS, outlook
 
         size = f"a table of {data.n_people:,} people, {data.n_features} columns"
-        seen = outlook(data, tuple(self.epsilon or EPSILONS), delta=self.delta)
+        epsilons = tuple(self.epsilon or EPSILONS)
+        seen = outlook(data, epsilons, delta=self.delta, ledger=self._open_ledger())
         return seen, f"{data.n_pairs:,} pairs, {size}"
 
     def _of_others(self, of: Source) -> tuple[Any, str]:
@@ -163,21 +168,35 @@ class PlanJob(TrainingOptions, Job):
         from pairveil.learners.outlook import EPSILONS, outlook_of
 
         model = make_learner(self.learner, {"delta": self.delta}, {"delta"})
-        seen = outlook_of(training.prepare, model, tuple(self.epsilon or EPSILONS))
+        epsilons = tuple(self.epsilon or EPSILONS)
+        seen = outlook_of(training.prepare, model, epsilons, ledger=self._open_ledger())
         counted = sorted({(row.n_records, row.records) for row in seen.rows})
         records = " or ".join(f"{n:,} {what}" for n, what in counted)
         return seen, f"{records}, {len(training.scale)} columns"
+
+    def _open_ledger(self) -> Any:
+        from pairveil.privacy.ledger import PrivacyLedger
+
+        return None if self.ledger is None else PrivacyLedger.open(self.ledger)
 
     def _tell(self, seen: Any, title: str, of: Source, tell: Telling) -> None:
         from pairveil.learners.outlook import cells, headings
 
         row = seen.recommended
         shown = [one for one in seen.rows if self.all or one.select == row.select]
-        tell.table(title, headings(shown[0]), [cells(one) for one in shown])
+        lines = [list(headings(shown[0])), *map(cells, shown)]
+        if (
+            self.ledger is not None and not self.all
+        ):  # the same in all lines, and 80 columns are few
+            title += f", {lines[0][2]} {lines[1][2]}"
+            for line in lines:
+                del line[2]
+        tell.table(title, lines[0], lines[1:])
         tell.say(
             "gain: what eight in ten such fits kept of what learning without privacy gains over plain "
             "distance. guess: how often, at most, anyone tells two contents of the unit apart; a coin is "
-            "right 50 times in 100. person: epsilon of the same fit for all that is known of a person.",
+            "right 50 times in 100. person: epsilon of the same fit for all that is known of a person."
+            + ("" if self.ledger is None else " ledger: all it would have spent after the fit."),
             f"Recommended: {seen.why}",
         )
         if self.schema is None:  # `fit` refuses to guess
@@ -186,6 +205,7 @@ class PlanJob(TrainingOptions, Job):
             )
         same = {one.name: getattr(self, one.name) for one in options(TrainingOptions)}
         chosen = {"epsilon": row.epsilon, "delta": self.delta, "unit": row.unit}
+        chosen |= {} if self.ledger is None else {"ledger": self.ledger}
         if of.records.pairwise:
             chosen["select"] = row.select
             same["label"] = likely_label(str(of.pairs), self)

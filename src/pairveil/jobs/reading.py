@@ -99,9 +99,12 @@ def read_rows(
 
 
 @contextmanager
-def noticing_swapped(of: Source, left: str, right: str) -> Iterator[None]:
+def noticing_swapped(
+    of: Source, left: str, right: str, schema: Path | None = None
+) -> Iterator[None]:
     """Where people cannot be read because the two files are swapped, that is said."""
     from pairveil.records.files import open_table
+    from pairveil.schema.schema import read_schema
 
     try:
         yield
@@ -109,7 +112,9 @@ def noticing_swapped(of: Source, left: str, right: str) -> Iterator[None]:
         swapped = False
         with suppress(InputError):
             people, pairs = open_table(of.features), open_table(str(of.pairs))
+            raw = set() if schema is None else set(read_schema(schema).raw_names)
             swapped = {left, right} <= set(people.names) and not {left, right} & set(pairs.names)
+            swapped |= raw != set() and raw <= set(pairs.names) and not raw & set(people.names)
         if swapped:
             raise InputError(
                 f"{people.title} has the columns of pairs, and {pairs.title} has not: are the two files "
@@ -208,7 +213,7 @@ def read_training(
         _check_list(of.public)
     # Where there are pairs, all that is wrong with both tables is told at once, further down.
     lenient = reading.leave_out or of.records.pairwise
-    with noticing_swapped(of, reading.left, reading.right):
+    with noticing_swapped(of, reading.left, reading.right, used.schema):
         raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart, lenient)
     people, scale = scaled(raw, facts, scaling)
 

@@ -22,7 +22,7 @@ from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain, was_measured
 from pairveil.learners.preparing import Prepared
 from pairveil.plots import new_axes
-from pairveil.privacy.certificate import Certificate
+from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import UNITS, round_up, times_in_100
 from pairveil.records.pairset import PairSet
 
@@ -49,6 +49,8 @@ class PlannedFit:
     person_best_guess: float
     records: str = "pairs"  # what noise is added to sums over
     n_records: int | None = None  # that are used, where they are people or tuples
+    ledger_epsilon: float | None = None  # what a ledger would have spent with it
+    allowed: bool = True  # by that ledger's budget
 
     @property
     def middle(self) -> float:
@@ -108,12 +110,15 @@ class Outlook:
 def headings(row: PlannedFit) -> tuple[str, ...]:
     """Of the columns that `cells` fills: by selection, or by what records are."""
     kept = ("select", "kappa", "pairs") if row.n_records is None else ("records", "kappa", "used")
-    return ("epsilon", "unit", *kept, "gain %", "guess %", "person")
+    after = () if row.ledger_epsilon is None else ("ledger",)
+    return ("epsilon", "unit", *kept, "gain %", "guess %", "person", *after)
 
 
 def cells(row: PlannedFit) -> list[Any]:
     """A line for people: promises rounded up."""
-    person, gain = row.person_epsilon, "not known"
+    person, gain, after = row.person_epsilon, "not known", []
+    if row.ledger_epsilon is not None:
+        after = [round_up(row.ledger_epsilon) if row.allowed else "over"]
     if row.gain_low is not None and row.gain_high is not None:
         gain = f"{100 * row.gain_low:.0f}-{100 * row.gain_high:.0f}"
     return [
@@ -125,6 +130,7 @@ def cells(row: PlannedFit) -> list[Any]:
         gain,
         times_in_100(row.best_guess),
         round_up(person) if math.isfinite(person) else "infinite",
+        *after,
     ]
 
 
@@ -133,6 +139,7 @@ def outlook(
     epsilons: Sequence[float] = EPSILONS,
     units: Sequence[str] = UNITS,
     selections: Sequence[str] | None = None,
+    ledger: PrivacyLedger | None = None,
     **parameters: Any,
 ) -> Outlook:
     """Plan a fit for each epsilon, unit and selection; look at no label and no feature.
@@ -143,6 +150,8 @@ def outlook(
         Labels are not needed.
     epsilons, units, selections
         What to plan for; by default all selections whose records are pairs.
+    ledger : PrivacyLedger, optional
+        Each line says what it would have spent after such a fit, and none is recommended that it refuses.
     **parameters
         Of `DPPMetricLearner`, the same for all lines: delta, adjacency, mechanism, data_norm, n_components.
 
@@ -167,15 +176,23 @@ def outlook(
                 if prepared.material.used_kappa is not None:
                     kappas[select] = prepared.material.used_kappa
                 for epsilon in epsilons:
-                    planned = learner.set_params(epsilon=epsilon).replan(prepared).certificate
-                    if planned is not None:  # an infinite epsilon promises nothing
-                        rows.append(_line(planned, float(epsilon), expected_gain(planned)))
+                    made = learner.set_params(epsilon=epsilon).replan(prepared)
+                    if made.certificate is not None:  # an infinite epsilon promises nothing
+                        gain = expected_gain(made.certificate)
+                        rows.append(_line(made, float(epsilon), gain, ledger))
     best, why = recommend(rows, recommended_selection(kappas))
     return Outlook(tuple(rows), best, why)
 
 
-def _line(planned: Certificate, epsilon: float, gain: ExpectedGain, **more: Any) -> PlannedFit:
+def _line(
+    made: Prepared, epsilon: float, gain: ExpectedGain, ledger: PrivacyLedger | None, **more: Any
+) -> PlannedFit:
+    planned = made.certificate
+    assert planned is not None
+    after = None if ledger is None else ledger.after(made.cost())
     return PlannedFit(
+        ledger_epsilon=after,
+        allowed=after is None or ledger is None or after <= ledger.epsilon,
         epsilon=epsilon,
         unit=planned.unit,
         select=planned.selection["how"],
@@ -194,6 +211,7 @@ def outlook_of(
     learner: Any,
     epsilons: Sequence[float] = EPSILONS,
     units: Sequence[str] = UNITS,
+    ledger: PrivacyLedger | None = None,
 ) -> Outlook:
     """Plan a fit to classes, groups or tuples for each epsilon and unit; spends nothing.
 
@@ -225,7 +243,9 @@ def outlook_of(
                 ran = isinstance(learner, DPPMetricLearner) and was_measured(planned)
                 known = {} if ran else {"gain_low": None, "gain_high": None}
                 counted = {"records": planned.records, "n_records": made.plan.n_records}
-                rows.append(_line(planned, epsilon, expected_gain(planned), **known, **counted))
+                rows.append(
+                    _line(made, epsilon, expected_gain(planned), ledger, **known, **counted)
+                )
     best, why = recommend(rows, rows[0].select)
     return Outlook(tuple(rows), best, why)
 
@@ -238,6 +258,12 @@ def recommend(rows: Sequence[PlannedFit], select: str) -> tuple[PlannedFit, str]
     or above; where there is none, the line with the loudest signal.
     """
     mine = [row for row in rows if row.select == select]
+    if not any(row.allowed for row in mine):
+        best = min(mine, key=lambda row: row.ledger_epsilon or math.inf)
+        return best, _said(
+            best, "the ledger's budget allows none of these, this one least exceeds it"
+        )
+    mine = [row for row in mine if row.allowed]
     kept = [row for row in mine if row.person_best_guess <= GUESS_ALLOWED]
     if not kept:
         best = min(mine, key=lambda row: (row.person_best_guess, -row.signal))
@@ -268,9 +294,9 @@ def _said(row: PlannedFit, reason: str) -> str:
     gain = "No range of what such fits keep is known."
     if row.gain_low is not None and row.gain_high is not None:
         gain = ExpectedGain(row.signal, row.gain_low, row.gain_high).said(row.records)
-    select = f"select {row.select}" if row.n_records is None else f"records {row.records}"
+    used = f"selection '{row.select}'" if row.n_records is None else row.records
     return (
-        f"epsilon {row.epsilon:g}, unit {row.unit}, {select}: {reason}. {gain} To a person it promises "
+        f"epsilon {row.epsilon:g} for one {row.unit}, {used}: {reason}. {gain} To a person it promises "
         f"epsilon {round_up(row.person_epsilon)}, a best guess of "
         f"{times_in_100(row.person_best_guess)} in 100."
     )

@@ -568,20 +568,24 @@ def _covering(
 ) -> tuple[Event, ...] | Fraction | None:
     """Events that cost as much as any of the parts, whatever they are composed with, or a pure epsilon.
 
-    A part with nothing but Gaussian noise is covered by one with as much of it. Pure parts are covered by the
-    largest epsilon. Where neither holds, all parts are composed, as if a unit were in each of them. None:
-    there is no finite epsilon.
+    Full Gaussian sums are covered by those of the part with the larger mu, everything else is composed, as if
+    a unit were in each part. Pure parts are covered by the largest epsilon. None: there is no finite epsilon.
     """
-    found = [(part, compose([(part, (cost,) * len(part))], adjacency)) for part in event.parts]
-    known = [(part, one) for part, one in found if one is not None]
+    found = [compose([(part, (cost,) * len(part))], adjacency) for part in event.parts]
+    known = [one for one in found if one is not None]
     if len(known) < len(found):
         return None
     if event.is_pure:
-        total = max(one.pure_total + one.choices_total for _, one in known) * (1.0 + 1e-15)
+        total = max(one.pure_total + one.choices_total for one in known) * (1.0 + 1e-15)
         return Fraction(total) if math.isfinite(total) else None
-    most = max(known, key=lambda both: both[1].mu_squared)
-    others = [both for both in known if both is not most and not both[1].is_gaussian]
-    return tuple(one for part, _ in (most, *others) for one in part)
+    full = [tuple(one for one in part if _is_full(one, cost.records)) for part in event.parts]
+    others = [one for part in event.parts for one in part if not _is_full(one, cost.records)]
+
+    def mu_squared(some: tuple[Event, ...]) -> float:
+        alone = compose([(some, (cost,) * len(some))], adjacency) if some else None
+        return 0.0 if alone is None else alone.mu_squared
+
+    return (*max(full, key=mu_squared), *others)
 
 
 def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
@@ -625,7 +629,7 @@ def compose(parts: Iterable[Part], adjacency: Adjacency) -> Composition | None:
             mu = _mu(reach, noise)
             if mu > _NO_NOISE:
                 return None
-            if isinstance(event, GaussianEvent) and _sampling_counts(event, cost.records):
+            if isinstance(event, GaussianEvent) and not _is_full(event, cost.records):
                 kind = (cost.records, event.sample_rate, noise)
                 sampled[*kind, not cost.is_emptied(adjacency)] += event.steps
             else:
@@ -673,6 +677,13 @@ def _sampling_counts(event: GaussianEvent, kappa: int) -> bool:
         and kappa <= _MOST_SAMPLED
         and kappa <= _NEAREST * event.noise_multiplier
     )
+
+
+def _is_full(event: Event, kappa: int) -> bool:
+    """Whether this is Gaussian noise on a sum of which sampling is not counted: mu says all of it."""
+    if isinstance(event, GaussianEvent):
+        return not _sampling_counts(event, kappa)
+    return isinstance(event, DisjointGaussianEvent)
 
 
 def _unsampled(records: int, _rate: float, noise: float, replaced: bool, steps: int) -> float:

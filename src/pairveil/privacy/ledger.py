@@ -555,6 +555,11 @@ class PrivacyLedger:
         entry = self._entry(events, kappas, delta_slack, graph, meanings)
         return self._within_budget((*self.entries, entry))
 
+    def after(self, cost: Mapping[str, Any]) -> float:
+        """What `quote` would return if there were no budget: all releases together, this one included."""
+        entry = self._entry(**({"delta_slack": 0.0, "graph": None, "meanings": None} | dict(cost)))
+        return self.compose((*self.entries, entry))
+
     def _entry(
         self,
         events: Iterable[Event],
@@ -585,9 +590,18 @@ class PrivacyLedger:
         """The epsilon of some entries together, if the budget allows it."""
         total = self.compose(entries)
         if not total <= self.epsilon:
+            before = (
+                f" {round_up(self.compose(entries[:-1]))} is spent before." if entries[1:] else ""
+            )
+            if self.unit == "relationship" and _chains_cross(entries):
+                before += (
+                    " These pairs are not those of an earlier release, so a relationship may run through "
+                    "both and counts as a person does: the same pairs again would cost less."
+                )
             raise BudgetError(
                 f"this would spend epsilon {round_up(total)} of a budget of {self.epsilon:g} at delta "
-                f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent"
+                f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent.{before} A "
+                "smaller epsilon may still fit: `pairveil plan --ledger FILE` says which"
             )
         return total
 

@@ -72,10 +72,14 @@ class Problems:
         """Raise InputError where something is wrong with ids: everything in one message."""
         if not self.structural:
             return
-        said = "; ".join(_sentence(one) for one in self.found)
+        said = [_sentence(one) for one in self.found]
+        if len(said) == 1:
+            or_else = "or leave such pairs and people out, by their ids alone: leave_out=True"
+            raise InputError(f"{said[0]}. Correct it, {or_else}")
+        items = "".join(f"\n- {one}" for one in said)
         raise InputError(
-            f"{said}. Correct {'it' if len(self.found) == 1 else 'them'}, or leave such pairs and people "
-            "out, by their ids alone: leave_out=True"
+            f"{len(said)} kinds of faults. Correct the tables, or leave out the pairs and people whose ids "
+            f"are faulty, by their ids alone: leave_out=True{items}"
         )
 
 

@@ -311,6 +311,9 @@ def _merge(
     say_merged(found.n_repeated, f" ({name_rows(rows[again])})")
     if found.content is None:
         return kept, None
-    contrary = np.sort(found.positions[found.content == NULL])
+    low, high = pairs.min(axis=1).astype(np.int64), pairs.max(axis=1)
+    who = low * (int(high.max()) + 1) + high
+    read = np.isin(who[found.positions], who[labels != NULL])  # a label alone contradicts nothing
+    contrary = np.sort(found.positions[(found.content == NULL) & read])
     say_contrary(found.n_contrary, f" (first in {name_rows(rows[contrary])})")
     return kept, found.content[in_file]

@@ -6,7 +6,7 @@ For templates and forms it is guessed what the columns of a table hold, from how
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse, taking_apart
-from pairveil.printable import many
+from pairveil.printable import many, shortened
 from pairveil.records.files import TableSource, open_table, require_file
 from pairveil.records.identity import folded_ids, look_up, rows_of_ids, say_similar
 from pairveil.records.layouts import LAYOUTS, SPLINK, How, sniff_layout
@@ -196,12 +196,41 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     ids, *blocks = table.read([id], columns)
     counts = {name: one.counts for name, one in columns.items()}
     say_counts(counts)
+    _refuse_misread(counts, schema, len(ids))
     problems = tuple(
         Problem("people", "cell", np.array(one.where) + 1, name, n_cells=one.unreadable)
         for name, one in counts.items()
         if one.unreadable
     )
     return ids, np.concatenate(blocks, axis=1), schema.feature_names, problems
+
+
+def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
+    """Refuse columns of which most cells cannot be read, as `LabelColumn` does; say where most are cut off.
+
+    A cell is private and stops nothing; that most of a column is of another kind is a mistake in the schema,
+    and a fit would spend on a column that says nothing.
+    """
+    most = {
+        kind: [
+            name for name, one in counts.items() if 2 * getattr(one, kind) > n_rows - one.missing
+        ]
+        for kind in ("unreadable", "outside")
+    }
+    if lost := most["unreadable"]:
+        other = "," if schema.decimal == "." else "."
+        raise InputError(
+            f"most cells of {many(len(lost), 'column', 'columns')} cannot be read as the schema says: "
+            f"{shortened(lost)}. Check their type, the format of dates, and whether decimals are written "
+            f"with '{other}' (decimal = \"{other}\" in the schema)"
+        )
+    bounded = {one.name for one in schema.features if one.type in ("number", "date")}
+    if cut := [name for name in most["outside"] if name in bounded]:
+        warn(
+            f"most cells of {shortened(cut)} lie outside the bounds and say nothing any more: is the table "
+            "in another unit?",
+            PrivateNote,
+        )
 
 
 def read_classes(source: Any, column: str) -> np.ndarray:

@@ -156,7 +156,7 @@ class Studio:
         if not self.project.by_classes:
             kappa = await commands.ask(commands.kappa_job(self.project).words())
             self.project.keep("kappa.json", kappa.content)
-            self._notes = kappa.notes
+            self._notes = (*kappa.content.get("notes", ()), *kappa.notes)
         self.project.keep("columns.json", columns)
         return _go("plan" if by_levels else "schema")
 
@@ -178,7 +178,9 @@ class Studio:
         return _go("plan")
 
     async def _make_plan(self) -> None:
-        if self.project.answer("plan.json") is None and not self.project.by_levels:
+        if self.project.by_levels:
+            return
+        if self.project.answer("plan.json") is None or self.project.charged_since("plan.json"):
             plan = await commands.ask(commands.plan_job(self.project).words())
             self.project.keep("plan.json", plan.content)
             self._notes = plan.notes

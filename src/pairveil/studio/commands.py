@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -73,9 +74,9 @@ def kappa_job(project: Project) -> KappaJob:
 def plan_job(project: Project) -> PlanJob:
     """What each epsilon would buy."""
     listed = None if project.by_classes else project.problems
-    return PlanJob(
-        **training(project), problems=listed, epsilon=list(EPSILONS), delta=delta_of(project)
-    )
+    ledger = project.ledger if project.ledger.exists() else None
+    how = training(project) | {"problems": listed, "ledger": ledger}
+    return PlanJob(**how, epsilon=list(EPSILONS), delta=delta_of(project))
 
 
 def delta_of(project: Project) -> float:
@@ -155,15 +156,15 @@ async def ask(words: list[str]) -> Answer:
 
 
 def problem_in(text: str) -> str:
-    """The line in which a command says what is wrong.
+    """What a command says is wrong: a line, or a list under it.
 
     Examples
     --------
     >>> problem_in("note: x\\npairveil: people.csv has no column 'id'\\n")
     "people.csv has no column 'id'"
     """
-    lines = [line for line in text.splitlines() if line.startswith("pairveil: ")]
-    return lines[-1].removeprefix("pairveil: ") if lines else "the command was stopped"
+    said = re.findall(r"^pairveil: (.*(?:\n- .*)*)", text, re.MULTILINE)
+    return said[-1] if said else "the command was stopped"
 
 
 def surroundings() -> dict[str, str]:

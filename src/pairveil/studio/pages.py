@@ -21,7 +21,7 @@ from pairveil.privacy.units import WORDS
 from pairveil.privacy.verdict import Releases
 from pairveil.report.data import MetricShape, ReportData, WeightRow
 from pairveil.report.page import first_screen
-from pairveil.schema.schema import read_schema
+from pairveil.schema.schema import SKEWED, read_schema
 from pairveil.studio.commands import EPSILONS, delta_of
 from pairveil.studio.forms import TYPES, check_classes, fields_of
 from pairveil.studio.project import TABLES, Project, Settings
@@ -215,6 +215,8 @@ def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[st
             typed = (form or {}).get(f"{name}-{field['number']}")
             is_tick = isinstance(field[name], bool)
             field[name] = typed == "yes" if is_tick else field[name] if typed is None else typed
+    for field in fields:
+        field["skewed"] = bool(SKEWED.search(field["name"])) and not field["log"]
     empty = sum(f["type"] == "number" and not f["low"] for f in fields)
     learned = project.settings.classes if project.by_classes else None
     return {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
@@ -269,8 +271,10 @@ def plan_page(project: Project) -> dict[str, Any]:
     if not rows or not (project.by_classes or "kappa" in kappa):
         raise InputError("the plan is not made yet; choose the files again")
     settings, ledger = project.settings, budget(project)
-    for row in rows:
-        row["charged"] = _charged(row, ledger["unit"])
+    for row in rows:  # without a ledger the fit's unit is that of the one that is made for it
+        after = row.get("ledger_epsilon")
+        spent = row["epsilon"] if after is None else float(after)
+        row["left"] = max(-1.0, ledger["epsilon"] - spent)
     meanings = WORDS["people" if project.by_classes else "pairs"].meaning
     planned = {row["unit"] for row in rows}
     units = [unit for unit in ("relationship", "person", "pair") if unit in planned]
@@ -307,13 +311,6 @@ def _graph(rows: list[dict[str, Any]], kappa: dict[str, Any], recommended: str) 
         "n_people": kappa["n_people"],
         "counts": counts,
     }
-
-
-def _charged(row: dict[str, Any], unit: str) -> float:
-    """Epsilon that a ledger of this unit is charged at most, beside what it has."""
-    if unit in ("", row["unit"]):
-        return float(row["epsilon"])
-    return float(max(row["epsilon"], row["person_epsilon"]))
 
 
 def budget(project: Project) -> dict[str, Any]:

@@ -235,6 +235,13 @@ class Project:
                 return content
         return None
 
+    def charged_since(self, name: str) -> bool:
+        """Whether the ledger was written after an answer that may have been computed from it."""
+        with suppress(OSError):
+            kept = (self.folder / name).stat().st_mtime_ns
+            return self.ledger.stat().st_mtime_ns > kept
+        return False
+
     def keep(self, name: str, content: dict[str, Any]) -> None:
         """Write a JSON object, whole or not at all."""
         write_file(self.folder / name, json.dumps(content, indent=1))
