@@ -135,11 +135,15 @@ def _about(found: dict[str, Any]) -> str:
         )
     if about["quick"]:
         text += f" **Quick sizes ({about['people']} people a set), not a measurement.**"
-    search = found["steelman"]["tried"] if found["steelman"] else len(GRAPHS)
-    own = len({one["setting"] for one in found["choices"]})
+    searched = {str(Setting(graph=graph)) for graph in GRAPHS}
+    search = found["steelman"]["tried"] if found["steelman"] else len(searched)
+    if found["steelman"]:
+        searched |= {*found["steelman"]["sketches"], *found["steelman"]["finalists"]}
+    own = len({one["setting"] for one in found["choices"]} - searched)
     return text + (
-        f" Settings tried: {search} by the search, the base setting on both graphs included; {own} by the "
-        f"second reader in {len(found['choices'])} choices, and {len(found['readings'])} readings."
+        f" Settings tried: {search} by the search, the base setting on both graphs included, and {own} more "
+        f"by the second reader in {len(found['defence']) + len(found['choices'])} choices; readings tried: "
+        f"{len(found['readings'])}."
     )
 
 
@@ -206,7 +210,7 @@ def _defence(found: dict[str, Any]) -> list[str]:
     """The second reader: readings of each refuted sentence, and choices for each claim of a figure."""
     rows = [
         (c["id"], c["verdict"], one["words"], one["setting"], _on(one))
-        for c in found["claims"] if c["kind"] == "figures" for one in _choices(found, c["id"])
+        for c in found["claims"] for one in _choices(found, c["id"])
     ]  # fmt: skip
     readings = [(d["claim"], d["reading"], d["outcome"]) for d in found["readings"]]
     return [
@@ -227,10 +231,11 @@ def _tried(found: dict[str, Any]) -> str:
     """How many readings and choices were tried, and what they changed."""
     true, open_, left = [], [], []
     for c in found["claims"]:
-        if c["kind"] != "figures" or c["verdict"] in ("holds", "not testable here"):
+        if not c["figure"] or c["kind"] == "ours" or c["verdict"] in ("holds", "not testable here"):
             continue
         own = [one["verdict"] for one in _choices(found, c["id"])]
-        own += [found["steelman"]["findings"][c["id"]]["verdict"]] if found["steelman"] else []
+        best = found["steelman"]["findings"] if found["steelman"] else {}
+        own += [best[c["id"]]["verdict"]] if c["id"] in best else []
         if "holds" in own:
             true.append(c["id"])
         elif c["verdict"] == "does not hold" and "not decided" in own:
@@ -242,8 +247,8 @@ def _tried(found: dict[str, Any]) -> str:
     return (
         f"{len(found['readings'])} readings of the {refuted} sentences that computation refutes: none is "
         "admitted by the text and true, so these verdicts stand. One verdict was unfair and is changed: "
-        "full-batch, refuted on the toy, is judged on every data set. Of the figures' claims that do not "
-        f"hold at the base settings, {count} choices and the steelman's make true: "
+        "full-batch, refuted on the toy, is judged on every data set. Of the rerun claims that do not hold "
+        f"at the base settings, {count} choices and the steelman's make true: "
         f"{', '.join(true) or 'none'}; no longer refuted, if not true: {', '.join(open_) or 'none'}; "
         f"unchanged: {', '.join(left) or 'none'}. A choice found for one claim alone does not change its "
         "verdict: the count is at one setting."

@@ -32,8 +32,8 @@ SKETCHED, HARD = "bank", "adult"
 class Effort(NamedTuple):
     """How many settings are drawn, how many of them are finalists, and the repeats of both stages."""
 
-    drawn: int = 14
-    finalists: int = 2
+    drawn: int = 46
+    finalists: int = 4
     sketch: int = 1
     final: int = 2
 
