@@ -323,6 +323,22 @@ def test_what_is_kept_was_run_as_it_stands_here():
     assert set(kept["steelman"]["findings"]) >= {c.id for c in CLAIMS if c.kind == "figures"}
 
 
+def test_the_readme_gives_both_graphs_figures():
+    root = Path(__file__).parents[2]
+    kept = json.loads((root / "reproduction/claims.json").read_text("utf-8"))["scores"]
+    at = {
+        (r["graph"], r["method"], r["epsilon"]): r["pair_auc"] for r in kept if r["data"] == "adult"
+    }
+    auc = [at["random", "dpp-s", 4.0], at["even", "dpp-s", 4.0], at["random", "euclid", "none"]]
+    auc.append(at["paths", "ours-relationship", 1.0])
+    (line,) = re.findall(
+        r"pair AUC on Adult at a claimed 4.*?\(\[claim",
+        (root / "README.md").read_text("utf-8"),
+        re.S,
+    )
+    assert [float(x) for x in re.findall(r"0\.\d{3}", line)] == [round(x, 3) for x in auc]
+
+
 def test_every_row_of_a_figure_names_its_graph_repeats_and_interval():
     kept = json.loads((Path(__file__).parents[2] / "reproduction/claims.json").read_text("utf-8"))
     for claim in (c for c in kept["claims"] if c["figure"] and c["id"] != "input-us"):
