@@ -215,8 +215,9 @@ def _steelman(claims: Sequence[dict[str, Any]], found: dict[str, Any] | None) ->
         f"of the values that did best in their mean, ran on all sets, {_repeats(found['final_repeats'])}. "
         f"Chosen: **{found['setting']}** ({found['met']} claims met in the mean). Judged by the page's rules "
         f"on {_repeats(found['reported_on'])} of the other half of the seeds, in the tables: {counts}. "
-        "The text fixes rho, h and |B|: they are not searched. 16 settings came first; 32 were added because 16 "
-        f"of {math.prod(map(len, OPTIONS.values())):,} are few. One draw, few repeats and no run of ten epochs.",
+        "The text fixes rho, h and |B|: they are not searched. 16 settings came first; 32 were added because "
+        f"16 of {math.prod(map(len, OPTIONS.values())):,} are few. One draw, few repeats, at most three "
+        "epochs.",
         "",
     ]  # fmt: skip
 
