@@ -234,7 +234,10 @@ def defences() -> list[dict[str, str]]:
 
 
 class Choice(NamedTuple):
-    """A choice for a claim about a figure: what the text says for it, the setting, the cells, the rule."""
+    """A choice for a claim about a figure: what the text says for it, the setting, the cells, the rule.
+
+    With a rule of its own, or at fewer epsilons, it asks for less than the sentence does.
+    """
 
     claim: str
     words: str
@@ -298,6 +301,7 @@ def choices(seeds: Sequence[int], run: Run) -> list[dict[str, Any]]:
                 "claim": claim.id,
                 "words": choice.words,
                 "setting": str(choice.setting),
+                "whole": choice.rule is None and "epsilon" not in choice.only,
                 **judged.on(rows),
             }
         )

@@ -215,9 +215,8 @@ def _steelman(claims: Sequence[dict[str, Any]], found: dict[str, Any] | None) ->
         f"of the values that did best in their mean, ran on all sets, {_repeats(found['final_repeats'])}. "
         f"Chosen: **{found['setting']}** ({found['met']} claims met in the mean). Judged by the page's rules "
         f"on {_repeats(found['reported_on'])} of the other half of the seeds, in the tables: {counts}. "
-        "The text fixes rho, h and |B|: they are not searched. 16 settings came first; 32 were added because "
-        f"16 of {math.prod(map(len, OPTIONS.values())):,} are few. One draw, few repeats, at most three "
-        "epochs.",
+        "The text fixes rho, h and |B|: they are not searched. One draw of "
+        f"{math.prod(map(len, OPTIONS.values())):,} settings, few repeats, at most three epochs.",
         "",
     ]  # fmt: skip
 
@@ -249,16 +248,19 @@ def _defence(found: dict[str, Any]) -> list[str]:
 
 def _tried(found: dict[str, Any]) -> str:
     """How many readings and choices were tried, and what they changed."""
-    true, open_, left = [], [], []
+    true, part, open_, left = [], [], [], []
+    best = found["steelman"]["findings"] if found["steelman"] else {}
     for c in found["claims"]:
         if not c["figure"] or c["kind"] == "ours" or c["verdict"] in ("holds", "not testable here"):
             continue
-        own = [one["verdict"] for one in _choices(found, c["id"])]
-        best = found["steelman"]["findings"] if found["steelman"] else {}
-        own += [best[c["id"]]["verdict"]] if c["id"] in best else []
-        if "holds" in own:
+        own = _choices(found, c["id"])
+        whole = {one["verdict"] for one in own if one.get("whole", True)}
+        whole |= {best[c["id"]]["verdict"]} if c["id"] in best else set()
+        if "holds" in whole:
             true.append(c["id"])
-        elif c["verdict"] == "does not hold" and "not decided" in own:
+        elif weaker := [one["words"] for one in own if one["verdict"] == "holds"]:
+            part.append(f"{c['id']} ({'; '.join(dict.fromkeys(weaker))})")
+        elif c["verdict"] == "does not hold" and "not decided" in whole:
             open_.append(c["id"])
         else:
             left.append(c["id"])
@@ -269,7 +271,8 @@ def _tried(found: dict[str, Any]) -> str:
         "admitted by the text and true, so these verdicts stand. One verdict was unfair and is changed: "
         "full-batch, refuted on the toy, is judged on every data set. Of the rerun claims that do not hold "
         f"at the base settings, {count} choices and the steelman's make true: "
-        f"{', '.join(true) or 'none'}; no longer refuted, if not true: {', '.join(open_) or 'none'}; "
+        f"{', '.join(true) or 'none'}; true in a weaker reading or at fewer epsilons: "
+        f"{', '.join(part) or 'none'}; no longer refuted, if not true: {', '.join(open_) or 'none'}; "
         f"unchanged: {', '.join(left) or 'none'}. A choice found for one claim alone does not change its "
         "verdict: the count is at one setting."
     )

@@ -17,8 +17,8 @@ from reproduction import theorems, verdicts
 
 HOLD = {
     "attack", "theorem-1", "parallel", "gaussian", "edge-dp", "lemma-1", "theorem-2", "variance-law",
-    "corollary-1", "fig-3", "prop-1", "kappa-prime", "kappa-cost", "kappa-degree", "kappa-tree", "tuples",
-    "networks", "any-optimiser", "statistics", "clustering", "preferences",
+    "corollary-1", "fig-3", "prop-1", "intransitive-count", "kappa-prime", "kappa-cost", "kappa-degree",
+    "kappa-tree", "tuples", "networks", "any-optimiser", "statistics", "clustering", "preferences",
 }  # fmt: skip
 OPEN = {"xing"}
 
@@ -179,6 +179,7 @@ def toy_rows(level: dict[str, float]) -> list:
             curve = np.linspace(1.0, 0.5, 60) + height + wobble
             rows.append(
                 {"variant": variant, "seed": seed, "objective": curve.tolist(), "theorem1": 1.0,
+                 "pair_auc": 0.9 - height + 0.01 * seed, "pair_auc_before": 0.7,
                  "sensitivity": rng.uniform(0.5, 0.7, (59, 2)).tolist()}
             )  # fmt: skip
     return rows
@@ -187,11 +188,15 @@ def toy_rows(level: dict[str, float]) -> list:
 def test_toy_claims_follow_the_numbers():
     said = toy_rows({"nonpriv": 0.0, "dpp": 0.1, "dpp-s": 0.02})
     other = toy_rows({"nonpriv": 0.1, "dpp": 0.1, "dpp-s": 0.5})
-    for check in ("toy_faster", "toy_close", "toy_steady"):
+    checks = ("toy_faster", "toy_close", "toy_rounds", "toy_clearer")
+    for check in (*checks, "toy_steady", "toy_above"):
         assert getattr(verdicts, check)(said).verdict == "holds", check
-    for check in ("toy_faster", "toy_close"):
+    for check in checks:
         assert getattr(verdicts, check)(other).verdict == "does not hold", check
     assert verdicts.toy_sensitivity(said).verdict == "holds"
+    for row in said:
+        row["objective"] = [x + (row["variant"] == "dpp-s") for x in np.linspace(1.0, 0.5, 60)]
+    assert verdicts.toy_above(said).verdict == "does not hold"
 
 
 def said() -> dict[str, list]:
@@ -377,7 +382,9 @@ def test_choices_name_cells_that_exist_and_are_judged_by_their_own_rule():
     assert {one["verdict"] for one in found_} == {"holds"}
     tried = page({**found(decide_all({})), "choices": found_})
     assert f"in {len(CHOICES)} choices" in tried
-    assert "make true: full-batch, toy-faster, rises" in tried
+    # a rule of its own, or fewer epsilons, makes a part of the sentence true
+    assert "make true: full-batch, toy-faster, lap-s, rho-two, d-sixteen; " in tried
+    assert "at fewer epsilons: rises (the mean over the data sets), node-below (kappa" in tried
 
 
 def test_a_claim_reads_the_cells_it_is_judged_by():
