@@ -110,7 +110,9 @@ def _by_verdict(found: dict[str, Any]) -> list[str]:
                for g in GRAPHS}  # fmt: skip
     if found["steelman"]:
         best = found["steelman"]["findings"]
-        columns["steelman's setting"] = {c["id"]: best[c["id"]]["verdict"] for c in theirs}
+        columns["steelman's setting"] = {
+            c["id"]: best.get(c["id"], {"verdict": "not run"})["verdict"] for c in theirs
+        }
     rows = []
     for verdict in dict.fromkeys(v for one in columns.values() for v in one.values()):
         held = [[i for i, v in one.items() if v == verdict] for one in columns.values()]
@@ -200,7 +202,8 @@ def _on(finding: dict[str, Any] | None) -> str:
 def _steelman(claims: Sequence[dict[str, Any]], found: dict[str, Any] | None) -> list[str]:
     if found is None:
         return []
-    theirs = [found["findings"][c["id"]] for c in claims if c["kind"] == "figures"]
+    best = found["findings"]
+    theirs = [best[c["id"]] for c in claims if c["kind"] == "figures" and c["id"] in best]
     grid = "; ".join(f"{name}: {', '.join(map(str, values))}" for name, values in OPTIONS.items())
     judged = [f["verdict"] for f in theirs if f["verdict"] != "not testable here"]
     counts = ", ".join(f"{judged.count(v)} {v}" for v in dict.fromkeys(judged))

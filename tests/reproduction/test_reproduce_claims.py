@@ -410,3 +410,15 @@ def test_every_refuted_sentence_has_a_reading_in_its_favour(without_results):
     assert "it gives 4, kappa is 3" in said["kappa-greedy", "connected means by a path"]
     for claim in ("prop-1-iff", "kappa-greedy"):  # refuted under every choice of paths
         assert not re.search(r"\b0 (of|none)|in 0 of", said[claim, "the paths may be chosen"])
+
+
+def test_a_claim_that_is_newer_than_the_search_was_not_run_there(without_results):
+    finding = {"measured": "made up", "verdict": "holds", "favour": 1.0, "repeats": 7}
+    search = {
+        "setting": "one", "tried": 2, "met": 1, "sketched_on": "x", "sketch_repeats": 1, "final_repeats": 1,
+        "reported_on": 7, "sketches": {"one": 1}, "finalists": {"one": 1},
+        "findings": {"little-lost": finding},
+    }  # fmt: skip
+    kept = {**found(without_results), "steelman": search}
+    assert "| 1: little-lost |" in page(kept)
+    assert "in the tables: 1 holds." in results(kept)
