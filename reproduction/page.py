@@ -57,8 +57,8 @@ def page(found: dict[str, Any]) -> str:
     return "\n".join(
         [
             *_opening(found),
-            "Every row with its graph, setting, repeats and interval, the search and the second reader's "
-            "log: `reproduction/RESULTS.md` in the repository, written by the same command.",
+            "Every row with its interval, the search and the second reader's log: "
+            "`reproduction/RESULTS.md`, written by the same command.",
             "",
             "## Figures, on both graphs and at the steelman's setting",
             "",
@@ -97,7 +97,7 @@ def _lost(found: dict[str, Any]) -> list[str]:
     if found["steelman"]:
         on["best"], where["best"] = (
             found["steelman"]["findings"]["little-lost"],
-            found["steelman"]["setting"],
+            "the steelman's setting",
         )
     return [*(f"- Accuracy at epsilon 4 on {where[name]}, {one['repeats']} repeats: {one['measured']}."
               for name, one in on.items()), ""]  # fmt: skip
@@ -219,7 +219,7 @@ def _steelman(claims: Sequence[dict[str, Any]], found: dict[str, Any] | None) ->
         f"{_repeats(found['final_repeats'])}. "
         f"Chosen: **{found['setting']}** ({found['met']} claims met in the mean). Judged by the page's rules "
         f"on {_repeats(found['reported_on'])} of the other half of the seeds, in the tables: {counts}. "
-        "The text fixes rho, h and |B|: they are not searched. One draw of "
+        "The text fixes rho, h and |B|: they are not searched. One draw out of "
         f"{math.prod(map(len, OPTIONS.values())):,} settings, few repeats, at most three epochs.",
         "",
     ]  # fmt: skip
