@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, PrivacyLeakWarning
+from pairveil.evaluation.scores import pair_auc
 from pairveil.graph.choosing import select_pairs
 from pairveil.graph.kappa import Kappa, kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
@@ -73,7 +74,7 @@ PANELS: dict[str, tuple[Variant, tuple[float, ...]]] = {
     "n_components": ("nonpriv", (2, 4, 8, 16, 32)),
 }
 BY_OBJECTIVE = ("h", "batch_size")
-RECORDS = 40
+RECORDS, TOY_PAIRS = 40, 5_000
 
 
 @dataclass(frozen=True)
@@ -398,7 +399,12 @@ def _toy(key: Key, setting: Setting) -> dict[str, Any]:
         "objective": result.objective.tolist(),
         "sensitivity": result.sensitivity.tolist(),
         "theorem1": 2 * result.kappa * 0.5 / 30,
-        "W": result.W.tolist(),
+        "pair_auc": pair_auc(
+            result.W, here.split.X_train, here.split.y_train, TOY_PAIRS, key["seed"]
+        ),
+        "pair_auc_before": pair_auc(
+            None, here.split.X_train, here.split.y_train, TOY_PAIRS, key["seed"]
+        ),
     }
 
 

@@ -221,6 +221,33 @@ def proposition_1_equality() -> Finding:
     )
 
 
+def intransitive_count() -> Finding:
+    """c_s = De(s) - Co+(s) - 1 over the entire graph, against the fewest pairs of s that must go."""
+    people = [(g, v) for g in small_graphs() for v in sorted({v for edge in g for v in edge})]
+    off = sum(_fewest_off_cycles(g, v) != kappa(g).per_person[v] - 1 for g, v in people)
+    return Finding(
+        f"{off} of {len(people)} people in {len(small_graphs())} graphs differ", off == 0
+    )
+
+
+def _fewest_off_cycles(edges: Edges, v: int) -> int:
+    """The fewest pairs of v without which v is on no cycle, by trying all."""
+
+    def on_cycle(left: Edges) -> bool:
+        others = ([f for f in left if f != edge] for edge in left if v in edge)
+        ends = [edge for edge in left if v in edge]
+        return any(
+            any(_simple_paths(rest, *edge, 0)) for rest, edge in zip(others, ends, strict=True)
+        )
+
+    mine = [edge for edge in edges if v in edge]
+    for n in range(len(mine)):
+        for gone in combinations(mine, n):
+            if not on_cycle([edge for edge in edges if edge not in gone]):
+                return n
+    return len(mine)
+
+
 def kappa_prime() -> Finding:
     """kappa' bounds kappa from above."""
     s = _sweep()

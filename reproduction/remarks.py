@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.clustering import data_sets, draw_links
 from benchmarks.ranking import FIRST_SEED, draw_crowd
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
+from scipy.stats import binomtest, kendalltau
 from sklearn.metrics import adjusted_rand_score
 
 from pairveil.array_types import FloatArray
@@ -60,9 +60,11 @@ def matching_attack() -> Finding:
                 for labels in (graph.labels, other)
             ]
             right[variant] += gaps[0] < gaps[1]
+    odds = {v: binomtest(n, TARGETS).proportion_ci() for v, n in right.items()}
+    said = {v: f"{n} ({odds[v].low:.2f} to {odds[v].high:.2f})" for v, n in right.items()}
     return Finding(
-        f"toy, random graph, one epoch from the identity: {right['nonpriv']} of {TARGETS} relationships are "
-        f"told by matching the metric without privacy; with noise (DPP, claimed 1) {right['dpp']}",
+        f"toy, random graph, one epoch from the identity: of {TARGETS} relationships {said['nonpriv']} are "
+        f"told by matching the metric without privacy; with noise (DPP, claimed 1) {said['dpp']}",
         right["nonpriv"] == TARGETS,
     )
 

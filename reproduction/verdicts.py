@@ -199,6 +199,47 @@ def toy_close(rows: Rows) -> Finding:
     )
 
 
+def toy_clearer(rows: Rows) -> Finding:
+    """By pair AUC on the toy's points each of the three metrics is above the original distance."""
+    gains = {v: [r["pair_auc"] - r["pair_auc_before"] for r in pick(rows, variant=v)]
+             for v in ("nonpriv", "dpp", "dpp-s")}  # fmt: skip
+    before = np.mean([row["pair_auc_before"] for row in rows])
+    text = ", ".join(f"{v} {pm(gain)}" for v, gain in gains.items())
+    cases = list(gains.values())
+    return Finding(f"pair AUC {before:.3f} before; {text}", everywhere(cases), least(cases))
+
+
+def toy_above(rows: Rows) -> Finding:
+    """DPP-S's objective is below NonPriv's at some of the rounds."""
+    share = (_curves(rows, "dpp-s") < _curves(rows, "nonpriv")).mean(axis=1)
+    never = len(share) > 1 and not share.any()
+    return Finding(
+        f"DPP-S is below it in {pm(share)} of the rounds",
+        False if never else positive(share),
+        float(share.mean()) - 1e-12,
+    )
+
+
+def toy_rounds(rows: Rows) -> Finding:
+    """DPP takes more rounds than DPP-S until its objective stays near the mean of its last quarter:
+    within a tenth of what NonPriv's objective falls.
+    """
+    clean = _curves(rows, "nonpriv")
+    near = np.abs(clean[:, 0] - clean[:, -1])[:, None] / 10
+
+    def rounds(variant: str) -> NDArray[Any]:
+        curves = _curves(rows, variant)
+        steady = curves[:, -(curves.shape[1] // 4) :].mean(axis=1, keepdims=True)
+        away = np.abs(curves - steady) > near
+        last: NDArray[Any] = (away * np.arange(1, away.shape[1] + 1)).max(axis=1)
+        return last
+
+    settled = {v: rounds(v) for v in ("nonpriv", "dpp", "dpp-s")}
+    more = settled["dpp"] - settled["dpp-s"]
+    means = ", ".join(f"{v} {n.mean():.1f}" for v, n in settled.items())
+    return Finding(f"rounds: {means}; DPP more by {pm(more)}", positive(more), float(more.mean()))
+
+
 def toy_steady(rows: Rows) -> Finding:
     """More of NonPriv's steps lower the objective than of the others'."""
     share = {v: (np.diff(_curves(rows, v)) < 0).mean(axis=1) for v in ("nonpriv", "dpp", "dpp-s")}
@@ -414,6 +455,17 @@ def joint_scdf_faster(rows: Rows) -> Finding:
 def reduced_fastest(rows: Rows) -> Finding:
     """Lap-S's objective after the epoch is below that of Lap, SCDF and Duchi in every case."""
     return _ends(rows, *(("Lap-S", other) for other in ("Lap", "SCDF", "Duchi")))
+
+
+def reduced_fastest_on_average(rows: Rows) -> Finding:
+    """The same of every data set's mean over epsilons."""
+    rivals = [("Lap-S", other) for other in ("Lap", "SCDF", "Duchi")]
+    cases = [
+        np.mean(_lower(pick(rows, data=name), rival), axis=0)
+        for rival in rivals
+        for name in _names(rows)
+    ]
+    return Finding(f"objective lower by: {tally(cases)}", everywhere(cases), least(cases))
 
 
 def duchi_worst(rows: Rows) -> Finding:

@@ -81,6 +81,7 @@ def test_the_steelman_chooses_on_one_half_of_the_seeds_and_reports_on_the_other(
     assert {len(seeds) for _, seeds in asked} == {1, 3}
     assert {seeds for _, seeds in asked} == {(0,), (1,), (3, 4, 5)}
     assert {str(s) for s, seeds in asked if seeds == (3, 4, 5)} == {found["setting"]}
+    assert str(steelman.EARLIER) in found["finalists"]
     assert found["met"] == found["finalists"][found["setting"]] == max(found["finalists"].values())
     assert found["findings"]["rises"]["repeats"] == 3
     defended = [claim for claim in CLAIMS if claim.id in ("h-two", "little-lost")]
