@@ -16,7 +16,7 @@ from scipy import sparse
 from pairveil import design_pairs, label_pairs, load_patients
 from pairveil.array_types import FloatArray
 from pairveil.audit import audit_exactly
-from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Statistic, shrink
 from pairveil.errors import InputError
 from pairveil.learners.estimator import PrivateMetricLearner
@@ -57,9 +57,9 @@ class FrankWolfeRecipe:
     n_steps: int
     headline: str = "gradients"
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
-        d = setting.n_features
-        return (Ask("gradients", (d, d), share=1.0, steps=self.n_steps),)
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
+        d = facts.n_features
+        return (QuerySpec("gradients", (d, d), share=1.0, steps=self.n_steps),)
 
     def run(self, plan: Plan, engine: Any) -> FloatArray:
         query, d = plan["gradients"], plan.n_features
@@ -101,16 +101,16 @@ class FrankWolfeLearner(PrivateMetricLearner):
         if not (is_whole(given.n_steps) and given.n_steps >= 1):
             raise InputError("n_steps must be a whole number, at least 1")
 
-    def _recipe(self, given: Any, material: Any) -> FrankWolfeRecipe:
-        del material
+    def _recipe(self, given: Any, records: Any) -> FrankWolfeRecipe:
+        del records
         return FrankWolfeRecipe(given.size, given.n_steps)
 
 
 class Greedy(FrankWolfeLearner):
     """It looks at the data once more than was planned."""
 
-    def _recipe(self, given: Any, material: Any) -> FrankWolfeRecipe:
-        recipe = super()._recipe(given, material)
+    def _recipe(self, given: Any, records: Any) -> FrankWolfeRecipe:
+        recipe = super()._recipe(given, records)
 
         class Again(FrankWolfeRecipe):
             def run(self, plan: Plan, engine: Any) -> FloatArray:

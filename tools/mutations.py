@@ -358,8 +358,8 @@ NOISE = [
     Mutation(
         # Where a mechanism's own guess of its noise is too low, this is what corrects it.
         "noise: what a plan costs is not held against the budget",
-        "if cost <= setting.budget.epsilon:",
-        "if cost <= 2 * setting.budget.epsilon:",
+        "if cost <= facts.budget.epsilon:",
+        "if cost <= 2 * facts.budget.epsilon:",
         _in("test_planning"),
     ),
 ]
@@ -438,8 +438,8 @@ KAPPA = [
     ),
     Mutation(
         "kappa: the plan is made for one pair, whatever the unit",
-        "Budget(given.epsilon, delta, material.costs[given.unit], given.adjacency)",
-        'Budget(given.epsilon, delta, material.costs["pair"], given.adjacency)',
+        "Budget(given.epsilon, delta, records.costs[given.unit], given.adjacency)",
+        'Budget(given.epsilon, delta, records.costs["pair"], given.adjacency)',
         _in("test_dpp", "test_exact_audit", "test_contract"),
     ),
     Mutation(
@@ -1008,8 +1008,8 @@ SCORED = [
     ),
     Mutation(
         "score: a resumed fit draws it anew",
-        "Engine(planned.prepared.material.used, self.noise, checkpoint=saved)",
-        "Engine(planned.prepared.material.used, self.noise)",
+        "Engine(planned.prepared.records.used, self.noise, checkpoint=saved)",
+        "Engine(planned.prepared.records.used, self.noise)",
         _in("test_held_out"),
     ),
 ]
@@ -1318,8 +1318,8 @@ PARTIES = [
     ),
     Mutation(
         "parties: rows of single precision are summed under the noise of doubles",
-        "own = backend_for(_in_doubles(material.used)",
-        "own = backend_for(material.used",
+        "sums = backend_for(_in_doubles(own.used)",
+        "sums = backend_for(own.used",
         _in("test_party_fits"),
     ),
     Mutation(

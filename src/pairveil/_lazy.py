@@ -81,11 +81,6 @@ def offered(
     return __getattr__
 
 
-def names_in(homes: Mapping[str, str]) -> list[str]:
-    """The names that are offered, sorted: a package's ``__all__``."""
-    return sorted(name for names in homes.values() for name in names.split())
-
-
 def load_named(place: str, what: str) -> Any:
     """What 'module:name' names; modules of the working folder are found too, after all others."""
     module, _, name = place.partition(":")

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from pairveil.audit.auditor import Finding, judged
 from pairveil.audit.trainer_audit import largest_refuted, refutes_curve
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Setting, make_plan
+from pairveil.engine.plan import PublicFacts, make_plan
 from pairveil.engine.statistics import Statistic, scaled
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
@@ -74,7 +74,7 @@ def audit_one_fit(
     mixed = PairSet(features, inside.pairs, labels)
     budget = Budget(epsilon, delta, 1, adjacency)
     recipe = ContrastiveRecipe(n_steps=n_steps)
-    plan = make_plan(recipe, Setting(budget, mixed.n_pairs, data.n_features))
+    plan = make_plan(recipe, PublicFacts(budget, mixed.n_pairs, data.n_features))
     watcher = _CoinWatcher(inside, outside, rows)
     source: NoiseSource = noise(rng)
     recipe.run(plan, Engine(mixed, source, on_answer=watcher))

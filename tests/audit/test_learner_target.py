@@ -26,7 +26,7 @@ from pairveil.audit.targets import (
     n_others,
     watch_fit,
 )
-from pairveil.engine.plan import Setting, make_plan
+from pairveil.engine.plan import PublicFacts, make_plan
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
@@ -46,7 +46,7 @@ SHORT = ContrastiveRecipe(n_steps=4)
 
 
 def short_plan(epsilon, kappa, adjacency, n_pairs):
-    return make_plan(SHORT, Setting(Budget(epsilon, DELTA, kappa, adjacency), n_pairs, 2))
+    return make_plan(SHORT, PublicFacts(Budget(epsilon, DELTA, kappa, adjacency), n_pairs, 2))
 
 
 def canary(unit, kappa, adjacency, epsilon=1.0):

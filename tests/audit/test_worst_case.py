@@ -11,7 +11,7 @@ import pytest
 from pairveil.audit.canaries import Neighbours, canary_of, worst_case
 from pairveil.audit.targets import KAPPA, Watcher, n_others
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Setting, make_plan
+from pairveil.engine.plan import PublicFacts, make_plan
 from pairveil.graph.kappa import kappa as kappa_of
 from pairveil.learners.contrastive import recipe
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
@@ -35,7 +35,7 @@ class PartOfTheNoise(SeededNoise):
 
 def shares_of_mu(worlds, budget, recipe=RECIPE, part=1.0):
     """Part of each release's claimed mu^2 that the inputs realise, and of the whole: means over runs."""
-    plan = make_plan(recipe, Setting(budget, worlds.first.n_pairs, 2))
+    plan = make_plan(recipe, PublicFacts(budget, worlds.first.n_pairs, 2))
     claimed = {
         q.name: q.steps * (budget.sensitivity / q.noise_multiplier) ** 2 for q in plan.queries
     }
@@ -119,7 +119,7 @@ def test_the_inputs_are_neighbours_of_the_unit(unit, kappa, adjacency):
 def test_one_feature_will_do():
     budget = Budget(1.0, DELTA, 1, "zero-out")
     worlds = worst_case("pair", 1, 1, "zero-out", n_others(budget))
-    plan = make_plan(RECIPE, Setting(budget, worlds.first.n_pairs, 1))
+    plan = make_plan(RECIPE, PublicFacts(budget, worlds.first.n_pairs, 1))
     watcher = Watcher(worlds)
     RECIPE.run(plan, Engine(worlds.second, SeededNoise(0), on_answer=watcher))
     assert watcher.reached["gradients"] > 0

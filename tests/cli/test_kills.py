@@ -14,7 +14,7 @@ import pytest
 from running import PAIRVEIL, environment, run_here
 
 from pairveil.cli import terminal
-from pairveil.engine.checkpoint import Hold
+from pairveil.engine.checkpoint import CheckpointLock
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.release.metric import ReleasedMetric
 
@@ -105,14 +105,16 @@ def test_the_checkpoint_goes_as_the_process_ends(
 ) -> None:
     """All is told before, and nothing comes after: a kill is one of a command that goes on, or was done."""
     order: list[str] = []
-    removed, said = Hold.remove, terminal.print_json
+    removed, said = CheckpointLock.remove, terminal.print_json
 
     def end(code: int) -> None:
         order.append("end")
         sys.exit(code)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Hold, "remove", lambda held: (order.append("removed"), removed(held)))
+        patch.setattr(
+            CheckpointLock, "remove", lambda held: (order.append("removed"), removed(held))
+        )
         patch.setattr(terminal, "print_json", lambda told: (order.append("told"), said(told)))
         patch.setattr("running.LEAVE", end)
         assert run_here(*words_of(command, given), "--json", cwd=tmp_path).code == 0

@@ -243,7 +243,7 @@ def test_people_are_taken_by_fit_and_prepare() -> None:
     people = People(np.eye(4) / 2, [0, 1, NO_CLASS, 1], n_classes=2)
     with pytest.warns((DataWarning, PrivateNote)):
         prepared = DPPMetricLearner(unit="person").prepare(people)
-    assert prepared.material.kind == "people"
+    assert prepared.records.kind == "people"
     with pytest.raises(InputError, match="leave y"):
         DPPMetricLearner(unit="person").prepare(people, [0, 1, 0, 1])
     assert people.subset([1, 3]).classes.tolist() == [1, 1]

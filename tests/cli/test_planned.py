@@ -81,8 +81,8 @@ def test_a_better_selection_is_named(
     pairs = np.unique(np.sort(rng.integers(0, 200, (500, 2)), axis=1), axis=0)
     pairs = pairs[pairs[:, 0] < pairs[:, 1]]
     learner = DPPMetricLearner(preprocessor=np.full((200, 3), 0.1), select=select, unit=unit)
-    material = learner.prepare(pairs, np.ones(len(pairs))).material
-    tell_better_selection(Terminal(), material, unit)
+    records = learner.prepare(pairs, np.ones(len(pairs))).records
+    tell_better_selection(Terminal(), records, unit)
     assert ("--select paths" in capsys.readouterr().out) == advised
 
 

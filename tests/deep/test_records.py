@@ -242,7 +242,7 @@ def test_the_planted_person_moves_no_step_by_more_than_was_charged(people):
     prepared = trainer(unit="person", random_state=0).prepare(
         GroupSet.of_classes(loud, design_groups(240, 4, random_state=0), classes)
     )
-    used = prepared.material.used
+    used = prepared.records.used
     quiet = used.with_features(np.where(used.features == 60.0, -60.0, used.features))
     moves = []
 

@@ -317,7 +317,7 @@ def test_a_planted_pair_moves_no_step_by_more_than_was_charged(people):
     y = np.concatenate([[1], y[1:]])
     made = trainer(unit="pair", random_state=0, epsilon=1.0)
     prepared = made.prepare(pairs, y, loud)
-    used = prepared.material.used
+    used = prepared.records.used
     canary = np.abs(used.features[used.pairs].reshape(len(used.pairs), -1)).min(axis=1) == 40
     assert canary.sum() == 1
     without = used.emptied(canary)

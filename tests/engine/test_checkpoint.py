@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pairveil.engine import checkpoint
-from pairveil.engine.checkpoint import _CHECK, _HEAD, Hold, name_of
+from pairveil.engine.checkpoint import _CHECK, _HEAD, CheckpointLock, name_of
 from pairveil.errors import BudgetError, InputError
 from pairveil.graph.choosing import design_pairs
 from pairveil.learners.contrastive.learner import DPPMetricLearner
@@ -413,13 +413,13 @@ def test_a_link_is_the_file_it_leads_to(tmp_path):
         with pytest.raises(InputError, match="another fit is using"):
             learner().fit(make_data(), checkpoint=path)
         with pytest.raises(InputError, match="another fit is using"):
-            Hold(path)
+            CheckpointLock(path)
         raise Stop
 
     with pytest.raises(Stop):
         learner().fit(make_data(), on_answer=second, checkpoint=link)
     assert path.exists()
-    with Hold(link) as held:
+    with CheckpointLock(link) as held:
         held.remove()
     assert not path.exists()
 
@@ -434,7 +434,7 @@ def test_a_run_that_is_about_to_start_keeps_its_lock(tmp_path, monkeypatch):
         monkeypatch.setattr(checkpoint, "fit_digest", digest)
         met.append(1)
         with pytest.raises(InputError, match="another fit is using"):
-            Hold(path)
+            CheckpointLock(path)
         with pytest.raises(InputError, match="another fit is using"):
             learner(ledger).fit(make_data(), checkpoint=path)
         return digest(*arguments)
@@ -448,7 +448,7 @@ def test_a_run_that_is_about_to_start_keeps_its_lock(tmp_path, monkeypatch):
 
 def test_a_hold_lasts_until_its_maker_lets_go(tmp_path):
     path, ledger = tmp_path / "fit", PrivacyLedger(30.0, 1e-5)
-    with Hold(path) as held:
+    with CheckpointLock(path) as held:
         learner(ledger).fit(make_data(), checkpoint=held, keep_checkpoint=True)
         with pytest.raises(InputError, match="another fit is using"):
             learner(ledger).fit(make_data(), checkpoint=path)

@@ -11,7 +11,7 @@ from scipy import sparse
 from pairveil import DPPMetricLearner
 from pairveil.engine.checkpoint import Checkpoint
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Setting, make_plan, plan_within
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec, make_plan, plan_within
 from pairveil.engine.statistics import GRID, UNIT, clipped_sum
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ColumnScores
@@ -125,7 +125,7 @@ class Recipe:
     def __init__(self, *asks):
         self._asks = asks
 
-    def ask(self, setting):
+    def ask(self, facts):
         return self._asks
 
     def options(self):
@@ -133,11 +133,11 @@ class Recipe:
 
 
 MIXED = (
-    Ask("survey", (6,), 0.3),
-    Ask("start", (32,), 0.2, steps=2, choice=True),
-    Ask("gradients", (3, 4), 0.5, steps=10),
+    QuerySpec("survey", (6,), 0.3),
+    QuerySpec("start", (32,), 0.2, steps=2, choice=True),
+    QuerySpec("gradients", (3, 4), 0.5, steps=10),
 )
-ONLY = (Ask("start", (32,), 1.0, steps=2, choice=True),)
+ONLY = (QuerySpec("start", (32,), 1.0, steps=2, choice=True),)
 
 
 @pytest.mark.parametrize("asks", [MIXED, ONLY])
@@ -148,8 +148,8 @@ def test_a_plan_with_choices_costs_what_was_asked_and_wastes_little(
     asks, adjacency, cost, epsilon, delta
 ):
     mechanism = mechanism_named("gaussian" if delta else "laplace")
-    setting = Setting(Budget(epsilon, delta, cost, adjacency), 500, 4, mechanism=mechanism)
-    plan, slack = plan_within(Recipe(*asks), setting, delta, 5, exact=True)
+    facts = PublicFacts(Budget(epsilon, delta, cost, adjacency), 500, 4, mechanism=mechanism)
+    plan, slack = plan_within(Recipe(*asks), facts, delta, 5, exact=True)
     spent = epsilon_of(plan.events(), kappa=cost, adjacency=adjacency, delta=delta - slack)
     assert 0.99 * epsilon < spent <= epsilon
     event = plan["start"].event()
@@ -159,22 +159,22 @@ def test_a_plan_with_choices_costs_what_was_asked_and_wastes_little(
 
 
 def test_a_choice_beside_a_poisson_sample():
-    asks = (*MIXED[:2], Ask("gradients", (3, 4), 0.5, steps=10, sample_rate=0.1))
-    setting = Setting(Budget(1.0, 1e-5, 2, "zero-out"), 500, 4)
-    plan, slack = plan_within(Recipe(*asks), setting, 1e-5, 2, exact=True)
+    asks = (*MIXED[:2], QuerySpec("gradients", (3, 4), 0.5, steps=10, sample_rate=0.1))
+    facts = PublicFacts(Budget(1.0, 1e-5, 2, "zero-out"), 500, 4)
+    plan, slack = plan_within(Recipe(*asks), facts, 1e-5, 2, exact=True)
     assert 0.97 < epsilon_of(plan.events(), kappa=2, delta=1e-5 - slack) <= 1.0
 
 
 def test_a_choice_that_would_be_chance_alone_is_refused():
-    setting = Setting(
+    facts = PublicFacts(
         Budget(1e-14, 0.0, 1, "zero-out"), 500, 4, mechanism=mechanism_named("laplace")
     )
     with pytest.raises(InputError, match="chance alone"):
-        plan_within(Recipe(*ONLY), setting, 0.0, 1, exact=True)
+        plan_within(Recipe(*ONLY), facts, 0.0, 1, exact=True)
 
 
 def test_without_privacy_the_best_one_is_chosen():
-    setting = Setting(Budget(math.inf, 1e-5, 1, "zero-out"), 200, 4)
-    plan = make_plan(Recipe(Ask("start", (4,), 1.0, choice=True)), setting)
+    facts = PublicFacts(Budget(math.inf, 1e-5, 1, "zero-out"), 200, 4)
+    plan = make_plan(Recipe(QuerySpec("start", (4,), 1.0, choice=True)), facts)
     scores = ColumnScores(4, (0.6,), (1.0, 1.0))
     assert Engine(the_pairs(), SeededNoise(0)).choose(plan["start"], scores) == 1

@@ -10,7 +10,7 @@ import pytest
 from pairveil import DPPMetricLearner, PrivacyLedger
 from pairveil.engine import plan as planning
 from pairveil.engine.kernels import checked
-from pairveil.engine.plan import SLACK_SHARE, Setting, plan_within
+from pairveil.engine.plan import SLACK_SHARE, PublicFacts, plan_within
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.grid import choose_grid
@@ -42,9 +42,9 @@ def _largest_accepted(n_features, mechanism):
 
     def is_accepted(n_records):
         budget = Budget(1.0, 0.0 if mechanism == "laplace" else 1e-5, 1, "zero-out")
-        setting = Setting(budget, n_records, n_features, 1.0, mechanism_named(mechanism))
+        facts = PublicFacts(budget, n_records, n_features, 1.0, mechanism_named(mechanism))
         try:
-            plan_within(ContrastiveRecipe(n_steps=5), setting, budget.delta, 1, exact=False)
+            plan_within(ContrastiveRecipe(n_steps=5), facts, budget.delta, 1, exact=False)
         except InputError:
             return False
         return True
@@ -71,8 +71,8 @@ def test_an_accepted_plan_holds_for_every_clip_bound(n_features, mechanism):
 def test_no_plan_costs_more_than_was_asked(epsilon, adjacency):
     for sampling, rate in (("poisson", 1.0), ("poisson", 0.05), ("disjoint", 0.37)):
         recipe = ContrastiveRecipe(n_steps=20, sampling=sampling, sample_rate=rate)
-        setting = Setting(Budget(epsilon, 0.999e-5, 3, adjacency), 500, 20)
-        plan, slack = plan_within(recipe, setting, 1e-5, 5, exact=True)
+        facts = PublicFacts(Budget(epsilon, 0.999e-5, 3, adjacency), 500, 20)
+        plan, slack = plan_within(recipe, facts, 1e-5, 5, exact=True)
         cost = epsilon_of(plan.events(), kappa=3, adjacency=adjacency, delta=1e-5 - slack)
         assert cost <= epsilon
 
@@ -80,8 +80,8 @@ def test_no_plan_costs_more_than_was_asked(epsilon, adjacency):
 def test_what_exact_noise_takes_off_delta_is_set_aside(monkeypatch):
     """Even where nobody kept a part of delta for it, and it takes the most that is allowed."""
     monkeypatch.setattr(planning, "slack_of_plan", lambda *_: 0.999 * SLACK_SHARE * 1e-5)
-    setting = Setting(Budget(1.0, 1e-5, 3, "zero-out"), 10**5, 20)
-    plan, slack = plan_within(ContrastiveRecipe(n_steps=5), setting, 1e-5, 3, exact=True)
+    facts = PublicFacts(Budget(1.0, 1e-5, 3, "zero-out"), 10**5, 20)
+    plan, slack = plan_within(ContrastiveRecipe(n_steps=5), facts, 1e-5, 3, exact=True)
     cost = epsilon_of(plan.events(), kappa=3, adjacency="zero-out", delta=1e-5 - slack)
     assert 0.999 < cost <= 1.0
 
@@ -91,10 +91,8 @@ def test_a_mechanism_that_asks_for_too_little_noise_gets_what_the_budget_needs()
         def multiplier(self, budget, share, times=1):
             return super().multiplier(budget, share, times) / 1.5
 
-    setting = Setting(Budget(1.0, 0.0, 3, "zero-out"), 500, 20, mechanism=Optimist())
-    plan, _ = plan_within(
-        ContrastiveRecipe(n_steps=4, sample_rate=1.0), setting, 0.0, 5, exact=True
-    )
+    facts = PublicFacts(Budget(1.0, 0.0, 3, "zero-out"), 500, 20, mechanism=Optimist())
+    plan, _ = plan_within(ContrastiveRecipe(n_steps=4, sample_rate=1.0), facts, 0.0, 5, exact=True)
     assert 0.9 < epsilon_of(plan.events(), kappa=3, adjacency="zero-out", delta=0.0) <= 1.0
 
 
@@ -115,10 +113,10 @@ def test_a_threshold_whose_noise_cannot_be_drawn_is_refused_before_the_charge(ep
 
 def test_a_sample_that_delta_alone_would_pay_for_is_refused():
     """With rate 1e-7 and 20 steps nobody but delta would protect whoever is sampled."""
-    setting = Setting(Budget(1.0, 1e-5, 1, "zero-out"), 500, 20)
+    facts = PublicFacts(Budget(1.0, 1e-5, 1, "zero-out"), 500, 20)
     rare = ContrastiveRecipe(n_steps=20, sampling="poisson", sample_rate=1e-7)
     with pytest.raises(InputError, match="delta alone pays"):
-        plan_within(rare, setting, 1e-5, 1, exact=True)
+        plan_within(rare, facts, 1e-5, 1, exact=True)
     usual = ContrastiveRecipe(n_steps=20, sampling="poisson", sample_rate=1e-3)
-    plan, _ = plan_within(usual, setting, 1e-5, 1, exact=True)
+    plan, _ = plan_within(usual, facts, 1e-5, 1, exact=True)
     assert plan["gradients"].noise_multiplier > 0.3

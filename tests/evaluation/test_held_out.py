@@ -83,7 +83,7 @@ def test_contents_and_the_order_of_files_have_no_say_in_the_parts(drawn, househo
 
     def scored_of(data):
         made = with_score(learner(select=select, random_state=seed), data, epsilon=4.0)
-        parts = (made.scored, made.material.used)
+        parts = (made.scored, made.records.used)
         named = [{tuple(part.ids[pair]) for pair in part.pairs} for part in parts]
         return *named, made.certificate.to_dict()
 
@@ -121,7 +121,7 @@ def test_the_pairs_that_were_learned_from_are_named_by_where_they_stood():
     found = one.fit(made).used_pairs_
     assert np.array_equal(found, np.sort(found))
     assert {tuple(sorted(pair)) for pair in pairs[found].tolist()} == {
-        tuple(pair) for pair in made.material.used.pairs.tolist()
+        tuple(pair) for pair in made.records.used.pairs.tolist()
     }
 
 
@@ -228,7 +228,7 @@ def test_a_unit_moves_one_part_and_no_more_than_it_is_charged(
 
 
 def moved_in_fit(first, second, adjacency):
-    worlds = Neighbours(second.material.used, first.material.used, adjacency)
+    worlds = Neighbours(second.records.used, first.records.used, adjacency)
     if not worlds.kappa:
         return False
     found = measure(first, worlds)
@@ -240,10 +240,10 @@ def moved_in_fit(first, second, adjacency):
 def moved_in_score(fitted, first, second, adjacency):
     """The counts of two worlds' scores by one and the same metric."""
     counted = [
-        _plan(fitted, one.scored, one.score.counter.epsilon, one.material.costs).prepared
+        _plan(fitted, one.scored, one.score.counter.epsilon, one.records.costs).prepared
         for one in (second, first)
     ]
-    worlds = [one.material.used for one in counted]
+    worlds = [one.records.used for one in counted]
     apart = (worlds[0].values != worlds[1].values).any(axis=1) | (
         worlds[0].labels != worlds[1].labels
     )
@@ -275,16 +275,14 @@ def test_with_pairs_across_a_person_would_move_both_parts(monkeypatch, unit):
     pairs = graph(rng, 30, 60)
     data = people(rng, 30, pairs)
     first = with_score(learner(**how), data, epsilon=4.0)
-    shared = np.intersect1d(first.material.used.pairs, first.scored.pairs)
+    shared = np.intersect1d(first.records.used.pairs, first.scored.pairs)
     rows = np.flatnonzero((pairs == shared[0]).any(axis=1))
     second = with_score(learner(**how), changed(data, rows, "zero-out"), epsilon=4.0)
     fitted = learner(**how).fit(first)
-    counts = [_plan(fitted, one.scored, 4.0, one.material.costs) for one in (first, second)]
-    used = [one.prepared.material.used for one in counts]
+    counts = [_plan(fitted, one.scored, 4.0, one.records.costs) for one in (first, second)]
+    used = [one.prepared.records.used for one in counts]
     assert (used[0].labels != used[1].labels).any()  # she moves the score
-    assert (
-        Neighbours(second.material.used, first.material.used, "zero-out").kappa > 0
-    )  # and the fit
+    assert Neighbours(second.records.used, first.records.used, "zero-out").kappa > 0  # and the fit
 
 
 def test_kappa_is_counted_in_both_parts_together():
@@ -293,11 +291,11 @@ def test_kappa_is_counted_in_both_parts_together():
     pairs = np.array(ring + [(a + 5, b + 5) for a, b in ring])
     data = people(np.random.default_rng(0), 10, pairs)
     made = with_score(learner(select="all"), data, epsilon=4.0, test_share=0.5)
-    parts = [kappa_of(one).relationship for one in (made.material.used, made.scored)]
+    parts = [kappa_of(one).relationship for one in (made.records.used, made.scored)]
     whole = kappa_of(made.both).relationship
     assert made.certificate.kappas["relationship"] == whole >= max(parts)
     assert made.both.n_pairs == 16
-    costs = made.material.costs["relationship"], made.score.prepared.material.costs["relationship"]
+    costs = made.records.costs["relationship"], made.score.prepared.records.costs["relationship"]
     assert costs[0] == costs[1]
     assert costs[0].records == whole
 
@@ -307,7 +305,7 @@ def test_kappa_may_be_that_of_two_people_in_different_parts():
     pairs = np.array(hub + [(a + 5, b + 5) for a, b in hub])
     data = people(np.random.default_rng(0), 10, pairs)
     made = with_score(learner(select="all"), data, epsilon=4.0, test_share=0.5)
-    alone = max(kappa_of(one).relationship for one in (made.material.used, made.scored))
+    alone = max(kappa_of(one).relationship for one in (made.records.used, made.scored))
     assert made.certificate.kappas["relationship"] == kappa_of(data).relationship > alone
 
 
@@ -465,7 +463,7 @@ def test_a_checkpoint_is_of_the_pairs_that_are_scored_too(tmp_path):
     first, run = fit(())
     scored = np.bincount(first.scored.pairs[:, 0] // 8, minlength=30) == 7
     other, again = fit(set(np.flatnonzero(scored).tolist()))
-    assert np.array_equal(first.material.used.pairs, other.material.used.pairs)
+    assert np.array_equal(first.records.used.pairs, other.records.used.pairs)
     assert not np.array_equal(first.scored.pairs, other.scored.pairs)
     run()
     with pytest.raises(InputError, match="of another fit"):

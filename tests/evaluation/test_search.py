@@ -161,7 +161,7 @@ def test_people_who_change_together_do_so_in_the_scored_pairs_too():
     assert certificate.kappas["person"] == touched
     assert certificate.plan["thresholds"][0]["kappas"]["person"] == touched
     assert certificate.verify().problems == ()
-    assert candidates[0].score.prepared.material.kappas["person"] == touched
+    assert candidates[0].score.prepared.records.kappas["person"] == touched
 
 
 @pytest.mark.parametrize("select", ["paths", "all"])

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import beta
 
 from pairveil import PrivateSearch
-from pairveil.engine.plan import Ask
+from pairveil.engine.plan import QuerySpec
 from pairveil.engine.statistics import Statistic
 from pairveil.learners.estimator import PrivateMetricLearner
 from pairveil.privacy.profile import epsilon_of
@@ -35,7 +35,7 @@ class VotesRecipe:
 
     def ask(self, setting):
         del setting
-        return (Ask("votes", (1,), share=1.0),)
+        return (QuerySpec("votes", (1,), share=1.0),)
 
     def run(self, plan, engine):
         return engine.answer(plan["votes"], Votes())[:, None]
@@ -45,7 +45,7 @@ class VotesRecipe:
 
 
 class Voter(PrivateMetricLearner):
-    def _recipe(self, given, material):
+    def _recipe(self, given, records):
         del given
         return VotesRecipe()
 

@@ -94,12 +94,12 @@ def test_emptying_a_household_moves_no_more_than_is_charged():
     data = _data(np.arange(60) // 5)
     for select in PAIR_SELECTIONS:
         prepared = DPPMetricLearner(unit="person", select=select).prepare(data)
-        used, most = prepared.material.used, prepared.material.kappas["person"]
+        used, most = prepared.records.used, prepared.records.kappas["person"]
         for value in range(12):
             features = data.features.copy()
             features[np.arange(60) // 5 == value] = 0.55
             other = PairSet(features, data.pairs, data.labels, together=data.together)
-            again = DPPMetricLearner(unit="person", select=select).prepare(other).material.used
+            again = DPPMetricLearner(unit="person", select=select).prepare(other).records.used
             assert np.array_equal(used.pairs, again.pairs)
             changed = (used.differences() != again.differences()).any(axis=1).sum()
             assert changed <= most
@@ -121,7 +121,7 @@ def test_order_and_names_of_values_change_nothing():
         ids=names[order],
         together=homes[order],
     )
-    a, b = (DPPMetricLearner(unit="person").prepare(x).material for x in (one, two))
+    a, b = (DPPMetricLearner(unit="person").prepare(x).records for x in (one, two))
     assert np.array_equal(a.used.pairs, b.used.pairs)
     assert np.array_equal(a.used_rows, b.used_rows)
     assert a.kappas == b.kappas

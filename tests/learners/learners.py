@@ -45,12 +45,12 @@ class StatisticsLearner(DPPMetricLearner):
     def __init__(self, unit="person", **common):
         super().__init__(unit=unit, **common)
 
-    _material = PrivateLearner._material
+    _prepare_records = PrivateLearner._prepare_records
 
-    def _recipe(self, given, material):
-        if material.kind != "people":
-            return super()._recipe(given, material)
-        return ScatterRecipe(material.used.n_classes, given.n_components)
+    def _recipe(self, given, records):
+        if records.kind != "people":
+            return super()._recipe(given, records)
+        return ScatterRecipe(records.used.n_classes, given.n_components)
 
 
 def people(n=120, d=5, seed=0):

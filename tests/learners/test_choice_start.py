@@ -10,7 +10,7 @@ import pytest
 
 from pairveil import DPPMetricLearner, PrivacyLedger
 from pairveil.audit.exact_audit import audit_exactly
-from pairveil.engine.plan import Setting
+from pairveil.engine.plan import PublicFacts
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive import recipe
 from pairveil.learners.contrastive.recipe import starts_by_choice, usual_steps
@@ -113,7 +113,7 @@ def test_the_rule_is_monotone_in_epsilon(mechanism):
 
     def at(epsilon, n=8000, d=30, cost=1):
         budget = Budget(epsilon, delta, Cost(cost), "zero-out")
-        return starts_by_choice(Setting(budget, n, d, mechanism=mechanism_named(mechanism)))
+        return starts_by_choice(PublicFacts(budget, n, d, mechanism=mechanism_named(mechanism)))
 
     asked = [at(e) for e in (0.01, 0.1, 1.0, 10.0, math.inf)]
     assert asked == sorted(asked, reverse=True)
@@ -127,8 +127,8 @@ def test_a_pure_epsilon_chooses_sooner_and_takes_fewer_steps():
     def at(epsilon, mechanism, n=8000, d=30):
         kind = mechanism_named(mechanism)
         budget = Budget(epsilon, 0.0 if kind.is_pure else 1e-5, Cost(1), "zero-out")
-        setting = Setting(budget, n, d, mechanism=kind)
-        return starts_by_choice(setting), usual_steps(setting)
+        facts = PublicFacts(budget, n, d, mechanism=kind)
+        return starts_by_choice(facts), usual_steps(facts)
 
     assert at(1.0, "laplace") == (True, 16)
     assert at(1.0, "gaussian") == (False, 100)

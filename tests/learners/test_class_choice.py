@@ -13,7 +13,7 @@ from learners import StatisticsLearner
 from pairveil import DPPMetricLearner, PrivacyLedger
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries import person_canary
-from pairveil.engine.plan import Setting
+from pairveil.engine.plan import PublicFacts
 from pairveil.engine.statistics import GRID, UNIT, clipped_sum
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners import classes as class_columns
@@ -137,7 +137,7 @@ def test_the_rule(mechanism):
 
     def at(epsilon, n=8000, d=30, k=2):
         budget = Budget(epsilon, delta, 1, "zero-out")
-        return chooses_column(Setting(budget, n, d, mechanism=mechanism_named(mechanism)), k)
+        return chooses_column(PublicFacts(budget, n, d, mechanism=mechanism_named(mechanism)), k)
 
     asked = [at(e) for e in (0.01, 0.1, 1.0, 100.0, float("inf"))]
     assert asked == [True, True, True, False, False]

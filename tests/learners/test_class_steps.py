@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries import person_canary
-from pairveil.engine.plan import Setting
+from pairveil.engine.plan import PublicFacts
 from pairveil.engine.statistics import clipped_sum
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.classes import (
@@ -206,7 +206,7 @@ def test_a_stranger_recomputes_the_certificate():
 def test_the_rule_is_public_and_monotone_in_epsilon():
     for k in (2, 10):
         asked = [
-            learns_in_steps(Setting(Budget(e, 1e-5, 1, "zero-out"), 8000, 30), k)
+            learns_in_steps(PublicFacts(Budget(e, 1e-5, 1, "zero-out"), 8000, 30), k)
             for e in (0.01, 0.1, 1.0, 8.0, float("inf"))
         ]
         assert asked == sorted(asked, reverse=True)

@@ -146,7 +146,7 @@ def test_contradictions_are_counted_and_never_stop_a_fit():
 
 def flipped(prepared, row, label):
     """The records of a prepared fit, and the same with one link's label changed."""
-    used = prepared.material.used
+    used = prepared.records.used
     labels = used.labels.copy()
     labels[row] = label
     return PairSet(used.features, used.pairs, np.where(labels == 0, 1, labels)).emptied(
@@ -169,7 +169,7 @@ def test_no_link_moves_any_query_further_than_is_charged(adjacency, mechanism):
     )
     prepared = learner.prepare(X, ml=ML, cl=CL)
     row = loudest(learner, prepared)
-    label = prepared.material.used.labels[row]
+    label = prepared.records.used.labels[row]
     other, used = flipped(prepared, row, 0 if adjacency == "zero-out" else -label)
     found = measure(prepared, _Inputs(other, used, adjacency, row))
     assert found.verdict == "consistent"

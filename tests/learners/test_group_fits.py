@@ -52,8 +52,8 @@ def test_replacing_is_what_a_pair_of_a_matching_costs_replaced():
     pairs = DPPMetricLearner(adjacency="replace", unit="person", select="matching", **MANY).prepare(
         PairSet(X, design_pairs(569, "matching", random_state=0), np.ones(284, dtype=int))
     )
-    assert groups.material.costs["person"].sensitivity("replace") == 2.0
-    assert pairs.material.costs["person"].sensitivity("replace") == 2.0
+    assert groups.records.costs["person"].sensitivity("replace") == 2.0
+    assert pairs.records.costs["person"].sensitivity("replace") == 2.0
 
 
 def test_given_pairs_are_cut_into_groups():
@@ -199,7 +199,7 @@ def test_the_size_of_groups_follows_public_numbers():
     ]
     assert sizes == [3, 4, 8]
     labels = DPPMetricLearner(0.5, select="groups", preprocessor=X, random_state=0)
-    one, two = (labels.prepare(pairs, given).material.used.members for given in (y, -y))
+    one, two = (labels.prepare(pairs, given).records.used.members for given in (y, -y))
     assert np.array_equal(one, two)  # blind to labels
 
 
@@ -222,7 +222,7 @@ def test_what_is_shown_midway_is_what_a_group_costs():
     first = made.plan.queries[0]
     assert shown[0][1] == epsilon_of(
         [replace(first, steps=1).event()],
-        kappa=made.material.costs["person"],
+        kappa=made.records.costs["person"],
         adjacency="zero-out",
         delta=learner.certificate_.delta - learner.certificate_.delta_slack,
     )

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from pairveil import DPPMetricLearner, InputError, design_pairs
-from pairveil.engine.plan import Setting
+from pairveil.engine.plan import PublicFacts
 from pairveil.learners import inputs, matrices, preparing
 from pairveil.learners.base import checkpoint_bytes, how_to_resume, most_rows
 from pairveil.learners.classes import (
@@ -46,23 +46,23 @@ from pairveil.privacy.mechanisms import Budget
 near = pytest.approx
 
 
-def setting(epsilon, n, kappa=1):
-    return Setting(Budget(epsilon, 1e-5, kappa, "zero-out"), n, 30)
+def facts(epsilon, n, kappa=1):
+    return PublicFacts(Budget(epsilon, 1e-5, kappa, "zero-out"), n, 30)
 
 
 # ---- public rules ----------------------------------------------------------------------------------
 
 
 def test_public_signal_decides_a_start_by_choice_and_the_clip_bound():
-    assert public_signal(setting(1.0, 8_000)) == near(392, abs=0.5)
-    assert [starts_by_choice(setting(e, 8_000)) for e in (1.0, 0.1)] == [False, True]
+    assert public_signal(facts(1.0, 8_000)) == near(392, abs=0.5)
+    assert [starts_by_choice(facts(e, 8_000)) for e in (1.0, 0.1)] == [False, True]
     assert [usual_clip(signal) for signal in (15.0, 1000.0)] == near([0.1, 0.4])
 
 
 def test_people_with_classes_go_to_pairs_steps_or_statistics():
-    assert [chooses_column(setting(e, 8_000), 2) for e in (8.0, 1.0)] == [False, True]
-    assert [learns_from_pairs(setting(1.0, 398, kappa), 2) for kappa in (1, 2)] == [False, True]
-    few, many = setting(1.0, 398), setting(1.0, 100_000)
+    assert [chooses_column(facts(e, 8_000), 2) for e in (8.0, 1.0)] == [False, True]
+    assert [learns_from_pairs(facts(1.0, 398, kappa), 2) for kappa in (1, 2)] == [False, True]
+    few, many = facts(1.0, 398), facts(1.0, 100_000)
     assert [learns_in_steps(one, k) for one in (few, many) for k in (2, 10)] == [1, 1, 0, 0]
     assert [radius(noise) for noise in (0.0, 0.003, 1.0)] == near([1.2, 0.82, 0.4], abs=0.005)
 

@@ -105,7 +105,7 @@ def test_classes_of_named_people_follow_their_names():
     order = np.argsort(classes, kind="stable")
 
     def groups(given, y):
-        used = learner().prepare_classes(given, y, classes=[0, 1], groups=3).material.used
+        used = learner().prepare_classes(given, y, classes=[0, 1], groups=3).records.used
         return used.features[used.members]
 
     expected = groups(table, classes)

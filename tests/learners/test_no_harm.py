@@ -16,7 +16,7 @@ from pairveil import DPPMetricLearner
 from pairveil.engine.plan import Plan
 from pairveil.evaluation.scores import pair_auc
 from pairveil.learners.contrastive.recipe import (
-    Balance,
+    SurveyResult,
     euclid_weight,
     least_directions,
     take_survey,
@@ -124,20 +124,20 @@ class Answering:
 def test_a_share_that_noise_moved_off_a_half_is_a_half(similar, share):
     """Noise on the share of 1,000 pairs: 10 sqrt(3) of them, 0.017. Two deviations of it tell nothing."""
     plan = Plan((Query("survey", (5,), 10.0),), n_records=1000, n_features=3)
-    balance = take_survey(plan, Answering(np.array([500.0, 400, 300, 300, similar])))
-    assert balance.share == pytest.approx(share)
-    assert balance.weights == pytest.approx((min(1, 1 / share - 1), min(1, share / (1 - share))))
+    surveyed = take_survey(plan, Answering(np.array([500.0, 400, 300, 300, similar])))
+    assert surveyed.share == pytest.approx(share)
+    assert surveyed.weights == pytest.approx((min(1, 1 / share - 1), min(1, share / (1 - share))))
 
 
 @pytest.mark.parametrize(("similar", "sure"), [(500, 0.93), (200, 0.83), (50, 0.4)])
 def test_euclid_s_weight_counts_the_pairs_that_noise_leaves_sure(similar, sure):
     """A rare kind of pairs that drowns looks common. Drawn tables of ten classes lost .03 of AUC at .1."""
     plan = Plan((Query("survey", (5,), 10.0),), n_records=1000, n_features=3)
-    balance = take_survey(plan, Answering(np.array([500.0, 400, 300, 300, similar])))
-    assert balance.sure == pytest.approx(sure, abs=0.01)
+    surveyed = take_survey(plan, Answering(np.array([500.0, 400, 300, 300, similar])))
+    assert surveyed.sure == pytest.approx(sure, abs=0.01)
     louder = Plan((Query("survey", (5,), 100.0),), n_records=1000, n_features=3)
-    balance = take_survey(louder, Answering(np.array([500.0, 400, 300, 300, similar])))
-    assert 0.02 <= balance.sure * balance.mass / 2000 <= 0.16
+    surveyed = take_survey(louder, Answering(np.array([500.0, 400, 300, 300, similar])))
+    assert 0.02 <= surveyed.sure * surveyed.mass / 2000 <= 0.16
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_many_pairs_start_more_directions(pairs, mechanism, rows):
     """Three directions, clipped more, cost IPUMS-BR and Adult .02 to .05 of their gain."""
     query = Query("gradients", (10, 50), 40.0, steps=100, mechanism=mechanism_named(mechanism))
     plan = Plan((query,), n_records=pairs, n_features=50)
-    balance = Balance(np.ones(50), 1.0, 0.5, (1.0, 1.0), float(pairs))
-    assert least_directions(plan, balance) == rows
+    surveyed = SurveyResult(np.ones(50), 1.0, 0.5, (1.0, 1.0), float(pairs))
+    assert least_directions(plan, surveyed) == rows
 
 
 def test_the_clip_bound_grows_with_the_signal_up_to_a_bound():

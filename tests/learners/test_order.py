@@ -167,7 +167,7 @@ def test_arrays(how):
 def test_a_flipped_label_moves_its_own_contribution_and_no_other(tmp_path):
     learner = DPPMetricLearner(select="all", **OPTIONS)
     one, other = (
-        learner.prepare(read("dedupe", tmp_path, flip=flip), None).material.used
+        learner.prepare(read("dedupe", tmp_path, flip=flip), None).records.used
         for flip in (False, True)
     )
     np.testing.assert_array_equal(one.pairs, other.pairs)
@@ -197,7 +197,7 @@ def test_ledger_and_checkpoint_know_the_set(tmp_path):
         DPPMetricLearner(**OPTIONS).prepare(read("table", tmp_path, seed), None)
         for seed in (None, 6)
     ]
-    assert len({fit_digest(p.plan, p.material.used) for p in prepared}) == 1
+    assert len({fit_digest(p.plan, p.records.used) for p in prepared}) == 1
 
 
 # ---- pairs with contradicting labels

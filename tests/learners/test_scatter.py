@@ -233,7 +233,7 @@ def test_a_killed_fit_resumes_from_its_checkpoint(tmp_path):
     assert len(ledger.entries) == 1
     assert not path.exists()
     prepared = learner.prepare_classes(X, GROUPS, (0, 1))
-    assert Checkpoint(path, prepared.plan, prepared.material.used).finish() is None
+    assert Checkpoint(path, prepared.plan, prepared.records.used).finish() is None
 
 
 def test_two_classes_at_relationship_level_are_learned_from_paths_of_pairs():

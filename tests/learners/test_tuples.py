@@ -28,7 +28,7 @@ from pairveil.audit.canaries import canary_of_tuples, tuple_canary
 from pairveil.engine.gradients import SetGradient
 from pairveil.errors import PrivateNote
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners import preparing as material
+from pairveil.learners import preparing as records
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.units import WORDS
 from pairveil.report.data import MetricShape, ReportData
@@ -255,14 +255,14 @@ def test_it_is_audited_by_its_name_as_every_learner_is(name):
 def test_an_implementation_that_charges_a_person_for_one_tuple_is_convicted(
     build, name, monkeypatch
 ):
-    honest = material.kappa_of_tuples
+    honest = records.kappa_of_tuples
 
     def lying(tuples):
         found = honest(tuples)
         object.__setattr__(found, "person", 1)
         return found
 
-    monkeypatch.setattr(material, "kappa_of_tuples", lying)
+    monkeypatch.setattr(records, "kappa_of_tuples", lying)
     assert audit_tuples(build(unit="person"), name, kappa=3).verdict == "violated"
 
 

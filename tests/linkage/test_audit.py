@@ -24,7 +24,7 @@ def audited(unit, adjacency, mechanism="gaussian"):
         random_state=0,
     )  # fmt: skip
     prepared = model.prepare(levels, y, STAR, N_LEVELS)
-    used = prepared.material.used
+    used = prepared.records.used
     changed = np.arange(5) < held
     if adjacency == "zero-out":
         other = used.emptied(changed)

@@ -206,7 +206,7 @@ def test_an_enforced_bound_protects_entities_alone(unit):
         model = PrivateLinkageModel(unit="entity", select="all", entity_records=1)
         prepared = model.prepare(np.zeros((20, 1), dtype=int), y, star, [2], entities=entities)
         assert any("is not itself protected" in said for said in prepared.certificate.public)
-        found.append(np.count_nonzero(prepared.material.used.labels))
+        found.append(np.count_nonzero(prepared.records.used.labels))
     assert found == [20, 0]
     refused = PrivateLinkageModel(unit=unit, select="all", entity_records=1)
     with pytest.raises(InputError, match="unit='entity'"):

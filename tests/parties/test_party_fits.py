@@ -20,7 +20,7 @@ from pairveil.graph.kappa import kappa
 from pairveil.jobs.received import recount
 from pairveil.learners.tuples import DPPTripletLearner
 from pairveil.parties import Consent, Party, coordinate, simulate, take_part, terms_for
-from pairveil.parties.agreement import _union, hashed, own_material, trust_of
+from pairveil.parties.agreement import _union, hashed, own_records, trust_of
 from pairveil.parties.rehearsal import line
 from pairveil.privacy.certificate import joint_kappas
 from pairveil.privacy.noise import PartiesNoise
@@ -55,7 +55,7 @@ def fit_for_real(
     def run(i):
         party = Party(
             name=(names or "ABCDEFGH")[i],
-            material=partial(own_material, pairs=parts[i]),
+            records=partial(own_records, pairs=parts[i]),
             consent=(consents or {}).get(i, usual),
             ledger=None if ledgers is None else ledgers[i],
             graph_key=KEY if keys is None else keys[i],
@@ -432,7 +432,7 @@ def test_terms_that_a_party_does_not_consent_to_end_it_before_any_charge(consent
 @pytest.mark.parametrize("name", ["", "Zürich", "a" * 41, "-a", "a\n"])
 def test_a_name_that_no_message_can_carry_is_refused_at_once(name):
     with pytest.raises(InputError, match="a party's name has 1 to 40 letters"):
-        Party(name, partial(own_material, pairs=hospital(0)), Consent(1.0))
+        Party(name, partial(own_records, pairs=hospital(0)), Consent(1.0))
 
 
 def test_what_parties_bring_must_go_together():
@@ -739,9 +739,7 @@ def test_who_leaves_when_all_is_released_takes_it_from_nobody():
     lines, results = [line(10.0) for _ in range(2)], [None] * 2
 
     def run(i, end):
-        party = Party(
-            "AB"[i], partial(own_material, pairs=hospital(10**5 * i)), Consent(10.0, 1e-4)
-        )
+        party = Party("AB"[i], partial(own_records, pairs=hospital(10**5 * i)), Consent(10.0, 1e-4))
         try:
             results[i] = take_part(end, party)
         except PartyError as problem:

@@ -114,7 +114,7 @@ def test_so_it_is_with_a_list_of_classes(classes, cell) -> None:
     people, listed, found = np.eye(40, 3), [classes[i % 2] for i in range(40)], []
     for last in (classes[1], cell):
         made = learner.prepare_classes(people, [*listed[:-1], last], classes)
-        found.append(made.material.used.classes)
+        found.append(made.records.used.classes)
     assert np.array_equal(found[0][:-1], found[1][:-1])
     assert found[1][-1] == -1 != found[0][-1]
 

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import distributed as dist
 
-from pairveil.engine.checkpoint import Checkpoint, Hold
+from pairveil.engine.checkpoint import Checkpoint, CheckpointLock
 from pairveil.engine.plan import Plan
 from pairveil.errors import InputError, PairveilError
 from pairveil.privacy.noise import NoiseSource
@@ -98,7 +98,9 @@ def from_first(ask: Callable[..., Any], *given: Any) -> Any:
 class SharedCheckpoint(Checkpoint):
     """The first process's checkpoint: it alone reads and writes the file, and all take its answers."""
 
-    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any, about: str = "") -> None:
+    def __init__(
+        self, path: str | Path | CheckpointLock, plan: Plan, pairs: Any, about: str = ""
+    ) -> None:
         from_first(super().__init__, path, plan, pairs, about)
 
     def released(self, place: int, name: str, shape: tuple[int, ...]) -> NDArray[np.float64] | None:

@@ -26,7 +26,7 @@ from pairveil.deep.network import CANCELLING, Network
 from pairveil.deep.ranks import add_over_ranks, own_share
 from pairveil.deep.records import something_said
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Statistic
 from pairveil.errors import InputError
 from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
@@ -229,11 +229,11 @@ class NetworkRecipe:
     in_place: bool = False
     headline: str = "gradients"
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """One query of all parameters that learn."""
-        rate = sample_rate_of(self.sample_rate, setting.n_records)
+        rate = sample_rate_of(self.sample_rate, facts.n_records)
         shape = (self.network.n_parameters,)
-        return (Ask("gradients", shape, 1.0, self.n_steps, "poisson", rate),)
+        return (QuerySpec("gradients", shape, 1.0, self.n_steps, "poisson", rate),)
 
     def run(self, plan: Plan, engine: Engine) -> NDArray[np.float64]:
         """Parameters after all steps, from noisy sums alone."""

@@ -53,7 +53,7 @@ from pairveil.learners.inputs import (
     resolve_training,
     resolve_tuples,
 )
-from pairveil.learners.preparing import Material, Prepared
+from pairveil.learners.preparing import Prepared, PreparedRecords
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.units import Unit
@@ -163,12 +163,12 @@ class PrivateMetricTrainer(PrivateLearner):
         found = _resolved(pairs, y, rows)
         return found._replace(facts={"about": (rows, shape, tokens)})
 
-    def _recipe(self, given: Any, material: Material) -> NetworkRecipe:
-        rows, shape, tokens = material.about
-        name, records = records_of(material.kind, getattr(material.used, "size", 2), self.loss)
+    def _recipe(self, given: Any, records: PreparedRecords) -> NetworkRecipe:
+        rows, shape, tokens = records.about
+        name, contributions = records_of(records.kind, getattr(records.used, "size", 2), self.loss)
         network = Network(
             self.module,
-            records,
+            contributions,
             shape,
             tokens=tokens,
             micro_batch=given.micro_batch,
@@ -176,7 +176,7 @@ class PrivateMetricTrainer(PrivateLearner):
             autocast=given.autocast,
         )
         _check_tokens(rows, network)
-        sampled = sample_rate_of(given.sample_rate, material.used.n_records) < 1
+        sampled = sample_rate_of(given.sample_rate, records.used.n_records) < 1
         return NetworkRecipe(
             network,
             name,
@@ -228,7 +228,7 @@ class PrivateMetricTrainer(PrivateLearner):
         if n_ranks() == 1:
             return super().fit(prepared, **options)
         if options.get("checkpoint") is not None and self.random_state is None:
-            file, used = options["checkpoint"], prepared.material.used
+            file, used = options["checkpoint"], prepared.records.used
             options["checkpoint"] = SharedCheckpoint(file, prepared.plan, used, prepared.about)
         ledger = self.accountant
         try:
@@ -257,9 +257,9 @@ class PrivateMetricTrainer(PrivateLearner):
         assert isinstance(recipe, NetworkRecipe)
         self.module_ = recipe.network.made(model)
         self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
-        kind = KINDS[prepared.material.kind].graph or PAIRS.name  # inside groups pairs are counted
-        setattr(self, f"n_{kind}_used_", prepared.material.counts[1])
-        setattr(self, f"used_{kind}_", prepared.material.used_positions)
+        kind = KINDS[prepared.records.kind].graph or PAIRS.name  # inside groups pairs are counted
+        setattr(self, f"n_{kind}_used_", prepared.records.counts[1])
+        setattr(self, f"used_{kind}_", prepared.records.used_positions)
         self.by_rules_ = recipe.network.by_rules
 
     def transform(self, data: Any) -> NDArray[np.float64]:
@@ -305,7 +305,7 @@ def _first_weights(network: Network) -> str:
 
 def _digest(prepared: Prepared, network: Network) -> str:
     """Names all that a process adds up and how; for the owner's own processes, as it follows from labels."""
-    used, certificate = prepared.material.used, prepared.certificate
+    used, certificate = prepared.records.used, prepared.certificate
     people, said = network.records.contents(used, np.arange(used.n_records))
     stated = [
         fit_digest(prepared.plan, used, prepared.about),
@@ -389,7 +389,7 @@ class PrivateSteps:
         if checkpoint is not None and trainer.random_state is not None:
             raise InputError("a checkpoint is for releases: leave random_state=None")
         prepared = trainer.agreed(prepared)
-        recipe, used = prepared.recipe, prepared.material.used
+        recipe, used = prepared.recipe, prepared.records.used
         assert isinstance(recipe, NetworkRecipe)
         self._network, self._clip, self._in_place = recipe.network, recipe.clip, recipe.in_place
         self._plan, self._certificate = prepared.plan, prepared.certificate

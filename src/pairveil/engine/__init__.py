@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING
 
 from pairveil._lazy import offered
 
-__all__ = ["Ask", "Plan", "Recipe", "Setting", "Statistic", "open_dask_pairs"]
+__all__ = ["Plan", "PublicFacts", "QuerySpec", "Recipe", "Statistic", "open_dask_pairs"]
 
 __getattr__ = offered(
     __name__,
     {
-        "pairveil.engine.plan": "Ask Plan Recipe Setting",
+        "pairveil.engine.plan": "Plan PublicFacts QuerySpec Recipe",
         "pairveil.engine.statistics": "Statistic",
         "pairveil.engine.backends.dask": "open_dask_pairs",
     },
+    gone={"Ask": "it is QuerySpec now", "Setting": "it is PublicFacts now"},
 )
 
 if TYPE_CHECKING:
     from pairveil.engine.backends.dask import open_dask_pairs as open_dask_pairs
-    from pairveil.engine.plan import Ask as Ask
     from pairveil.engine.plan import Plan as Plan
+    from pairveil.engine.plan import PublicFacts as PublicFacts
+    from pairveil.engine.plan import QuerySpec as QuerySpec
     from pairveil.engine.plan import Recipe as Recipe
-    from pairveil.engine.plan import Setting as Setting
     from pairveil.engine.statistics import Statistic as Statistic

@@ -47,7 +47,7 @@ _LARGEST = 1e100
 _ANEW = "remove it to start anew, which spends anew"
 
 
-class Hold:
+class CheckpointLock:
     """The right to a checkpoint: one run has it at a time, until it lets go.
 
     The lock's own file stays: whoever waits for it may have it open, and would share it with nobody else
@@ -98,7 +98,7 @@ class Hold:
 def is_held(path: str | Path) -> bool:
     """Whether a run has the checkpoint now."""
     try:
-        Hold(path).close()
+        CheckpointLock(path).close()
     except InputError:
         return True
     return False
@@ -134,9 +134,11 @@ class Checkpoint:
     (array([1., 2.]), None)
     """
 
-    def __init__(self, path: str | Path | Hold, plan: Plan, pairs: Any, about: str = "") -> None:
-        self._own = None if isinstance(path, Hold) else Hold(path)
-        self._hold = path if isinstance(path, Hold) else self._own
+    def __init__(
+        self, path: str | Path | CheckpointLock, plan: Plan, pairs: Any, about: str = ""
+    ) -> None:
+        self._own = None if isinstance(path, CheckpointLock) else CheckpointLock(path)
+        self._hold = path if isinstance(path, CheckpointLock) else self._own
         assert self._hold is not None
         self.path = self._hold.path
         self._ledger: PrivacyLedger | None = None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pairveil.engine.engine import Engine
 
 
-class Setting(NamedTuple):
+class PublicFacts(NamedTuple):
     """The public numbers that a recipe may plan with.
 
     Attributes
@@ -59,7 +59,7 @@ class Setting(NamedTuple):
     choices: bool = True
 
 
-class Ask(NamedTuple):
+class QuerySpec(NamedTuple):
     """A query that a recipe wants, and the share of the budget it is worth.
 
     Attributes
@@ -146,7 +146,7 @@ class Recipe(Protocol):
         """The query whose noise stands for the fit (``noise_multiplier_``)."""
         ...
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """Which queries are asked, and how the budget is divided over them; from public numbers alone."""
         ...
 
@@ -171,39 +171,39 @@ SLACK_SHARE = 1e-3
 """Part of delta set aside for what exact discrete noise costs; the true cost is far smaller."""
 
 
-def make_plan(recipe: Recipe, setting: Setting) -> Plan:
+def make_plan(recipe: Recipe, facts: PublicFacts) -> Plan:
     """Give every query that a recipe asks for the noise that its share of the budget affords.
 
     Examples
     --------
     >>> from pairveil.learners.contrastive.recipe import ContrastiveRecipe
     >>> from pairveil.privacy.mechanisms import Budget
-    >>> setting = Setting(Budget(1.0, 1e-5, 1, "zero-out"), n_records=500, n_features=30)
-    >>> plan = make_plan(ContrastiveRecipe(), setting)
+    >>> facts = PublicFacts(Budget(1.0, 1e-5, 1, "zero-out"), n_records=500, n_features=30)
+    >>> plan = make_plan(ContrastiveRecipe(), facts)
     >>> 0.999 < epsilon_of(plan.events(), kappa=1, delta=1e-5) <= 1.0
     True
     """
-    asked = recipe.ask(setting)
+    asked = recipe.ask(facts)
     planned: dict[str, Query] = {}
     # What has no closed form is calibrated last, against what the others cost.
     for ask in sorted(asked, key=_turn):
         others = [query.event() for query in planned.values()]
         last = len(planned) == len(asked) - 1
-        planned[ask.name] = _query(ask, setting, others, last=last)
+        planned[ask.name] = _query(ask, facts, others, last=last)
     if len(planned) < len(asked) or sum(map(_is_sampled, asked)) > 1:
         raise ValueError("a recipe asks for each query once, and for one Poisson sample at most")
     return Plan(
         tuple(planned[ask.name] for ask in asked),
-        setting.n_records,
-        setting.n_features,
-        setting.data_norm,
+        facts.n_records,
+        facts.n_features,
+        facts.data_norm,
         recipe.options(),
     )
 
 
 def plan_within(
     recipe: Recipe,
-    setting: Setting,
+    facts: PublicFacts,
     delta: float,
     largest_kappa: int,
     *,
@@ -212,13 +212,13 @@ def plan_within(
 ) -> tuple[Plan, float]:
     """A plan that costs at most the epsilon asked for, and the part of delta that its exact noise uses.
 
-    The budget of ``setting`` has the delta that is left for the queries; ``delta`` is what is promised in
+    The budget of ``facts`` has the delta that is left for the queries; ``delta`` is what is promised in
     all, ``largest_kappa`` that of all units that are reported. ``exact``: noise is drawn exactly, which takes
     a part of delta, in so many ``shares`` (`pairveil.privacy.grid.delta_slack`).
     """
-    budget, turn = setting.budget, 0
+    budget, turn = facts.budget, 0
     while True:
-        plan = make_plan(recipe, setting._replace(budget=budget))
+        plan = make_plan(recipe, facts._replace(budget=budget))
         _check_integers(plan)
         if not budget.is_private:
             return plan, 0.0
@@ -226,17 +226,17 @@ def plan_within(
         if exact:
             slack = slack_of_plan(plan.to_dict(), largest_kappa, shares)
             if slack > SLACK_SHARE * delta or not _is_drawable(plan):
-                raise _refusal(recipe, setting, delta, largest_kappa)
+                raise _refusal(recipe, facts, delta, largest_kappa)
         for query in plan.queries:
             _check_noise(query)
         cost = epsilon_of(
             plan.events(), kappa=budget.kappa, adjacency=budget.adjacency, delta=delta - slack
         )
-        if cost <= setting.budget.epsilon:
+        if cost <= facts.budget.epsilon:
             return plan, slack
         # The plan leaves a margin for rounding; where that is not enough, aim lower.
         turn += 1
-        lower = min(setting.budget.epsilon / cost, 1 - 1e-12 * 2**turn)
+        lower = min(facts.budget.epsilon / cost, 1 - 1e-12 * 2**turn)
         budget = budget._replace(epsilon=budget.epsilon * lower)
 
 
@@ -269,11 +269,11 @@ def _is_drawable(plan: Plan) -> bool:
     return all(query.is_choice or query.noise_multiplier >= finest for query in plan.queries)
 
 
-def _refusal(recipe: Recipe, setting: Setting, delta: float, largest_kappa: int) -> InputError:
+def _refusal(recipe: Recipe, facts: PublicFacts, delta: float, largest_kappa: int) -> InputError:
     """Whether epsilon or delta is to blame for noise that cannot be drawn exactly."""
-    budget = setting.budget
+    budget = facts.budget
     if budget.epsilon > HARDLY_PRIVATE:  # would less of it do?
-        modest = setting._replace(budget=budget._replace(epsilon=HARDLY_PRIVATE))
+        modest = facts._replace(budget=budget._replace(epsilon=HARDLY_PRIVATE))
         plan = make_plan(recipe, modest)
         if _is_drawable(plan) and slack_of_plan(plan.to_dict(), largest_kappa) <= (
             SLACK_SHARE * delta
@@ -290,24 +290,24 @@ def too_large(epsilon: Any) -> InputError:
     )
 
 
-def _is_sampled(ask: Ask) -> bool:
+def _is_sampled(ask: QuerySpec) -> bool:
     return ask.sampling == "poisson" and ask.sample_rate < 1
 
 
-def _turn(ask: Ask) -> int:
+def _turn(ask: QuerySpec) -> int:
     """Sums, then choices, then a sample."""
     return 2 if _is_sampled(ask) else int(ask.choice)
 
 
-def _query(ask: Ask, setting: Setting, others: list[Event], *, last: bool) -> Query:
-    budget = setting.budget
-    if ask.choice and not setting.choices:
+def _query(ask: QuerySpec, facts: PublicFacts, others: list[Event], *, last: bool) -> Query:
+    budget = facts.budget
+    if ask.choice and not facts.choices:
         raise InputError(
             f"this learner asks for a noisy choice ('{ask.name}'), for which there is no proof where several "
             "parties learn together: choose a learner that asks for sums alone"
         )
-    mechanism = EXPONENTIAL if ask.choice else setting.mechanism
-    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate, setting.records)
+    mechanism = EXPONENTIAL if ask.choice else facts.mechanism
+    kind = (ask.steps, mechanism, ask.sampling, ask.sample_rate, facts.records)
     silent = Query(ask.name, ask.shape, 0.0, *kind)  # refuses what has no proof
     if not budget.is_private:
         return silent

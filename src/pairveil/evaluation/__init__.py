@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairveil._lazy import names_in, offered
+from pairveil._lazy import offered
 
-HOMES = {
-    "pairveil.evaluation.curve": "private_pair_auc",
-    "pairveil.evaluation.held_out": "with_score",
-}
-
-__all__ = names_in(HOMES)
-__getattr__ = offered(__name__, HOMES)
+__all__ = [
+    "private_pair_auc",
+    "with_score",
+]
+__getattr__ = offered(
+    __name__,
+    {
+        "pairveil.evaluation.curve": "private_pair_auc",
+        "pairveil.evaluation.held_out": "with_score",
+    },
+)
 
 if TYPE_CHECKING:
     from pairveil.evaluation.curve import private_pair_auc as private_pair_auc

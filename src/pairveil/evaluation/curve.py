@@ -19,7 +19,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.errors import InputError
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, edges_of
@@ -67,10 +67,10 @@ class ScoreRecipe:
     n_scores: int = 1
     headline = SCORE_QUERY
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """The counts have the whole budget."""
-        del setting
-        return (Ask(SCORE_QUERY, (2 * self.n_scores, self.n_cells), 1.0),)
+        del facts
+        return (QuerySpec(SCORE_QUERY, (2 * self.n_scores, self.n_cells), 1.0),)
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
@@ -122,8 +122,8 @@ class PrivateScoreCounts(PrivateLearner):
         said = () if bound is None else (entity_sentence(bound),)
         return Resolved(data, positions, facts={"entity_records": bound, "public": said})
 
-    def _recipe(self, given: Any, material: Any) -> ScoreRecipe:
-        del material
+    def _recipe(self, given: Any, records: Any) -> ScoreRecipe:
+        del records
         bound, n_scores = given.entity_records, int(self.n_scores)
         return ScoreRecipe(int(self.n_cells), self.score_range, bound, n_scores)
 
@@ -154,7 +154,7 @@ class ScorePlan(NamedTuple):
         needed, there = pairs_needed(fmr, self.count_noise), self.prepared.plan.n_records
         if needed > there:
             unit, select = self.counter.unit, self.counter.select
-            kappa = self.prepared.material.kappas[unit]
+            kappa = self.prepared.records.kappas[unit]
             fewer = (
                 ", or select='paths' (--select paths), which lowers kappa"
                 if select == "all"
@@ -214,7 +214,7 @@ def plan_scores(
     data, positions = counted_pairs(cells, labels, pairs, together=together)
     counter = PrivateScoreCounts(n_scores=cells.shape[1], **counting)
     prepared = counter.prepare(data, positions=positions)
-    share = independent_share(prepared.material.used.pairs)
+    share = independent_share(prepared.records.used.pairs)
     return ScorePlan(counter, prepared, float(confidence), share)
 
 

@@ -92,12 +92,12 @@ class ScoredFit(Prepared):
     def finish(self, learner: Any, saved: Any) -> None:
         """Score what was learned; the answer is kept where those of the fit are."""
         assert self.score is not None
-        planned = _plan(learner, self.scored, self.score.counter.epsilon, self.material.costs)
+        planned = _plan(learner, self.scored, self.score.counter.epsilon, self.records.costs)
         if planned.prepared.plan != self.score.prepared.plan:
             raise RuntimeError("a score was not planned like this; nothing is released")
         if saved is not None:
             saved.go_on(sum(query.steps for query in self.plan.queries))
-        engine = Engine(planned.prepared.material.used, self.noise, checkpoint=saved)
+        engine = Engine(planned.prepared.records.used, self.noise, checkpoint=saved)
         counts = planned.prepared.recipe.run(planned.prepared.plan, engine)
         if not engine.followed(planned.prepared.plan.queries):
             raise RuntimeError("the engine did not follow its plan; nothing is released")
@@ -167,7 +167,7 @@ def with_score(
     first = learner.prepare(pairs, y)
     if first.certificate is None:
         raise InputError("epsilon=inf promises nothing: a score of it is charged on its own")
-    used = first.material.used
+    used = first.records.used
     if not isinstance(used, PairSet) or used.labels is None:
         raise InputError(
             "a score is of single labelled pairs: groups, tuples and classes have none"
@@ -191,25 +191,25 @@ def _planned(
     epsilon: float,
 ) -> ScoredFit:
     """The fit to some of the pairs and the score of others, under one certificate."""
-    material = first.material
-    used: PairSet = material.used
+    records = first.records
+    used: PairSet = records.used
     both, held_out = used.subset(np.sort([*learned, *scored])), used.subset(scored)
     # What a unit moves is counted in both parts together: a relationship's pairs are taken at one of the two.
     found = kappa_of(both)
     costs = PAIRS.costs({unit: found.of(unit) for unit in UNITS})
     part = used.subset(learned)
-    rows = np.asarray(material.used_rows)
-    material = replace(material, used=part, used_rows=rows[learned], costs=costs, used_kappa=found)
+    rows = np.asarray(records.used_rows)
+    records = replace(records, used=part, used_rows=rows[learned], costs=costs, used_kappa=found)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # said of all pairs already
-        fitted = learner.replan(replace(first, material=material))
+        fitted = learner.replan(replace(first, records=records))
     score = _plan(learner, held_out, epsilon, costs)
     issued = _certificate(learner, fitted, score, both)
     # A checkpoint names the pairs that are learned from; those that are scored must be the same too.
     pairs = hashlib.sha256(topology_digest(held_out)).hexdigest()
     about = f"{fitted.about} scored: {score.prepared.plan.to_dict()} of {pairs}"
     return ScoredFit(
-        material=material, recipe=fitted.recipe, plan=fitted.plan, certificate=issued, noise=fitted.noise,
+        records=records, recipe=fitted.recipe, plan=fitted.plan, certificate=issued, noise=fitted.noise,
         about=about, secret=fitted.secret, both=both, scored=held_out, score=score,
     )  # fmt: skip
 
@@ -231,7 +231,7 @@ def _plan(
         adjacency=learner.adjacency, mechanism=learner.mechanism, random_state=learner.random_state,
     )  # fmt: skip
     prepared = planned.prepared
-    charged = replace(prepared, material=replace(prepared.material, costs=costs))
+    charged = replace(prepared, records=replace(prepared.records, costs=costs))
     return planned._replace(prepared=planned.counter.replan(charged))
 
 
@@ -239,17 +239,17 @@ def _certificate(
     learner: PrivateMetricLearner, fitted: Prepared, score: ScorePlan, both: PairSet
 ) -> Certificate:
     """The one certificate of a fit and its score: one event of two parts."""
-    material, counted = fitted.material, score.prepared
+    records, counted = fitted.records, score.prepared
     assert fitted.certificate is not None
     parts = [
         [{**query.to_dict(), "records": PAIRS.name} for query in one.plan.queries]
         for one in (fitted, counted)
     ]
-    kappas = material.kappas
+    kappas = records.kappas
     exact = fitted.noise.for_release
     slacks = [slack_of_plan({"releases": one}, max(kappas.values())) for one in parts if exact]
-    selection = dict(material.selection)
-    if both.n_pairs < material.given.n_pairs:
+    selection = dict(records.selection)
+    if both.n_pairs < records.given.n_pairs:
         selection["caveat"] = SELECTED_CAVEAT
     issued = Certificate.issue(
         [ParallelEvent((tuple(fitted.plan.events()), tuple(counted.plan.events())))],
@@ -258,19 +258,19 @@ def _certificate(
         adjacency=learner.adjacency,
         kappas=kappas,
         mechanism=learner.mechanism,
-        n_pairs_given=material.counts[0],
+        n_pairs_given=records.counts[0],
         n_pairs_used=both.n_pairs,
         selection=selection,
         noise_source=fitted.noise.name,
-        for_release=exact and material.for_release,
+        for_release=exact and records.for_release,
         delta_slack=max(slacks, default=0.0),
-        public=[*material.public, SCORED_APART],
+        public=[*records.public, SCORED_APART],
         plan={
             **fitted.plan.to_dict(),
             "releases": [*parts[0], *parts[1]],
             "score": {"n_pairs": counted.plan.n_records},
         },
-        costs={PAIRS.name: material.costs},
+        costs={PAIRS.name: records.costs},
     )
     refuse_large_delta(issued)
     return issued

@@ -67,8 +67,8 @@ class PreparedSearch(NamedTuple):
         """What a ledger is charged: one event for all of it."""
         if self.certificate is None:
             raise InputError("epsilon=inf promises nothing: a ledger cannot be charged for it")
-        # Every part is of the same people: the first candidate's material knows what a person is.
-        meanings = self.candidates[0].prepared.material.meanings
+        # Every part is of the same people: the first candidate knows what a person is.
+        meanings = self.candidates[0].prepared.records.meanings
         return {
             "events": self.certificate._events(),
             "kappas": self.certificate.kappas,
@@ -124,7 +124,7 @@ def event_of(
     ``exact``: whether noise is exact and discrete, whose slack is the event's.
     """
     # Of the scored pairs it is `test` that knows who changes together, not its counts.
-    scored, fitted = kappa_of(test), [one.prepared.material.kappas for one in candidates]
+    scored, fitted = kappa_of(test), [one.prepared.records.kappas for one in candidates]
     kappas = {unit: max(scored.of(unit), *(one[unit] for one in fitted)) for unit in UNITS}
     # Chains of pairs run through those that are fitted and those that are scored (guarantee.md).
     kappas["relationship"] = max(kappas["relationship"], kappas["person"])
@@ -150,10 +150,10 @@ def certificate_of(
 
     ``full_kappa`` is that of a relationship in all given pairs, fitted or held out.
     """
-    fewest = min((one.prepared for one in candidates), key=lambda p: p.material.counts[1])
+    fewest = min((one.prepared for one in candidates), key=lambda p: p.records.counts[1])
     learner, held_out, scored = candidates[0].learner, test.n_pairs, kappa_of(test)
-    said = [said for one in candidates for said in one.prepared.material.public]
-    noise, given = fewest.noise, fewest.material.counts
+    said = [said for one in candidates for said in one.prepared.records.public]
+    noise, given = fewest.noise, fewest.records.counts
     named = [
         {
             "options": {name: _told(value) for name, value in one.params.items()},
@@ -170,11 +170,11 @@ def certificate_of(
         mechanism=learner.mechanism,
         n_pairs_given=given[0] + held_out,
         n_pairs_used=given[1] + held_out,
-        selection={**fewest.material.selection, "full_graph_relationship_kappa": full_kappa},
+        selection={**fewest.records.selection, "full_graph_relationship_kappa": full_kappa},
         noise_source=noise.name,
         for_release=for_release
         and noise.for_release
-        and all(one.prepared.material.for_release for one in candidates),
+        and all(one.prepared.records.for_release for one in candidates),
         public=[*dict.fromkeys(said), SEARCHED],
         plan={
             "releases": [query for one in candidates for query in one.queries()],
@@ -297,7 +297,7 @@ class PrivateSearch(WithoutData):
         settings = [self._setting(params) for params in ParameterGrid(self.grid)]
         test = self.learner._read_pairs(*held_out, learning=False, quiet=True)
         first = [(params, one, one.prepare(train, labels)) for params, one in settings]
-        if not all(KINDS[prepared.material.kind].pairwise for _, _, prepared in first):
+        if not all(KINDS[prepared.records.kind].pairwise for _, _, prepared in first):
             raise InputError("a search is among fits to pairs; select='groups' is not one")
         whole = self.learner._read_pairs(pairs, y, learning=False, quiet=True).data
         return self._within_budget(first, test.data, kappa_of(whole).relationship, test.inferred)

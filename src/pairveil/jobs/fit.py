@@ -376,7 +376,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
         usual = self.learner == DEFAULT_LEARNER
         tell_plan(tell, planned, prepared.recipe.headline, expected=usual)
         if tell.talks:  # counting takes time
-            tell_better_selection(tell, prepared.material, planned.unit)
+            tell_better_selection(tell, prepared.records, planned.unit)
 
     def work(self, tell: Telling) -> None:
         """Read, prepare once, show, and unless it is a dry run learn and release."""
@@ -578,7 +578,7 @@ def tell_plan(tell: Telling, planned: Any, headline: str, *, expected: bool = Tr
         tell.say(expected_effect(planned))
 
 
-def tell_better_selection(tell: Telling, material: Any, unit: Any) -> None:
+def tell_better_selection(tell: Telling, records: Any, unit: Any) -> None:
     """Name the recommended selection where it leaves clearly more pairs for the noise than the one in use."""
     from pairveil.engine.backends.local import kappa_of
     from pairveil.graph.choosing import (
@@ -590,7 +590,7 @@ def tell_better_selection(tell: Telling, material: Any, unit: Any) -> None:
     )
     from pairveil.records.pairset import PairSet
 
-    given, used = material.given, material.used_kappa
+    given, used = records.given, records.used_kappa
     if used is None or not isinstance(given, PairSet):
         return
 
@@ -600,7 +600,7 @@ def tell_better_selection(tell: Telling, material: Any, unit: Any) -> None:
         return select_together(given.pairs, given.together, how, 0)
 
     # What the fit itself counted is not counted again.
-    counted = {"all": material.given_kappa, material.selection["how"]: used}
+    counted = {"all": records.given_kappa, records.selection["how"]: used}
     for how in SELECTIONS_OF_PAIRS:
         if how not in counted:
             counted[how] = kappa_of(given.subset(kept(how)))

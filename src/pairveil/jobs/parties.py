@@ -182,11 +182,11 @@ def _refuse(job: Any, *names: str) -> None:
             raise InputError(f"--{name.replace('_', '-')} does not go with several parties")
 
 
-def _material(training: Training) -> Callable[[Any], Any]:
+def _prepare_records(training: Training) -> Callable[[Any], Any]:
     """From a learner to the records made ready: nothing is planned."""
-    from pairveil.parties.agreement import own_material
+    from pairveil.parties.agreement import own_records
 
-    return lambda learner: training.prepare(SimpleNamespace(prepare=partial(own_material, learner)))
+    return lambda learner: training.prepare(SimpleNamespace(prepare=partial(own_records, learner)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +268,7 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
         )  # fmt: skip
         party = Party(
             self.called,
-            _material(training),
+            _prepare_records(training),
             consent,
             self.open_ledger(),
             None if self.graph_key is None else read_regular(self.graph_key, 1 << 16),

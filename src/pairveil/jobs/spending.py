@@ -213,13 +213,13 @@ def about(prepared: Any, *public: Any) -> Any:
 
 def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Any:
     """The right to a checkpoint that has room for all sums of a planned fit; None where there is none."""
-    from pairveil.engine.checkpoint import Hold
+    from pairveil.engine.checkpoint import CheckpointLock
     from pairveil.files import check_file
     from pairveil.learners.base import checkpoint_bytes
 
     if checkpoint is None:
         return None
-    held = Hold(checkpoint)
+    held = CheckpointLock(checkpoint)
     try:
         if checkpoint.exists():
             warn(

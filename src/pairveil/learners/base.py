@@ -30,7 +30,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.engine.backends.local import backend_for, check_backend
-from pairveil.engine.checkpoint import Checkpoint, Content, Hold, fit_digest, name_of, read
+from pairveil.engine.checkpoint import (
+    Checkpoint,
+    CheckpointLock,
+    Content,
+    fit_digest,
+    name_of,
+    read,
+)
 from pairveil.engine.engine import Engine, OnAnswer
 from pairveil.engine.plan import Recipe
 from pairveil.errors import ClusterError, InputError, PairveilWarning, PrivacyLeakWarning, warn
@@ -48,11 +55,11 @@ from pairveil.learners.inputs import (
     without_ids,
 )
 from pairveil.learners.preparing import (
-    Material,
     Prepared,
+    PreparedRecords,
     cut_pairs,
-    material_of,
     prepare,
+    prepare_records,
 )
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
@@ -74,7 +81,7 @@ def charge(ledger: PrivacyLedger | None, prepared: Prepared, saved: Checkpoint |
     """
     if ledger is None:
         return
-    cost, note = prepared.cost(), f"fit of {prepared.plan.n_records} {prepared.material.kind}"
+    cost, note = prepared.cost(), f"fit of {prepared.plan.n_records} {prepared.records.kind}"
     if saved is None:
         ledger.spend(**cost, note=note)
         return
@@ -95,7 +102,7 @@ def check_resumable(ledger: PrivacyLedger | None, prepared: Prepared, path: Path
     """
     if not Path(path).exists():
         return
-    content = read(path, fit_digest(prepared.plan, prepared.material.used, prepared.about))
+    content = read(path, fit_digest(prepared.plan, prepared.records.used, prepared.about))
     if ledger is not None:
         _charged_mark(ledger, prepared.cost(), content)
 
@@ -213,7 +220,7 @@ class Progress:
         return epsilon_of(
             made,
             # What the unit moves, which is not one clip bound a record where records are groups.
-            kappa=self._prepared.material.costs[certificate.unit],
+            kappa=self._prepared.records.costs[certificate.unit],
             adjacency=certificate.adjacency,
             delta=certificate.delta - certificate.delta_slack,
         )
@@ -472,13 +479,13 @@ class PrivateLearner(WithoutData):
     def _check(self, given: Any, n_features: int) -> None:
         """Refuse senseless values of the learner's own parameters, before anything is spent."""
 
-    def _material(self, given: Any, found: Resolved) -> Material:
+    def _prepare_records(self, given: Any, found: Resolved) -> PreparedRecords:
         """Which records are used, and what each unit moves of them."""
         if KINDS[found.data.kind].pairwise and given.select == "groups":
             return cut_pairs(given, found)
-        return material_of(given, found)
+        return prepare_records(given, found)
 
-    def _recipe(self, given: Any, material: Material) -> Recipe:
+    def _recipe(self, given: Any, records: PreparedRecords) -> Recipe:
         """What is asked of the records, from the parameters as plain numbers (attributes of ``given``)."""
         raise NotImplementedError
 
@@ -551,10 +558,10 @@ class PrivateLearner(WithoutData):
         more |= dict(zip(self._takes[: len(further)], further, strict=True))
         found = self._resolve(given, pairs, y, **more)
         self._check(given, found.data.n_features)
-        material = self._material(given, found)
-        if material.kind not in self._kinds:
-            raise InputError(f"{type(self).__name__} does not learn from {material.kind}")
-        return self._planned(given, material, found.secret)
+        records = self._prepare_records(given, found)
+        if records.kind not in self._kinds:
+            raise InputError(f"{type(self).__name__} does not learn from {records.kind}")
+        return self._planned(given, records, found.secret)
 
     def replan(self, prepared: Prepared) -> Prepared:
         """The same records by this learner's parameters, as of now: none is read or chosen again.
@@ -562,8 +569,8 @@ class PrivateLearner(WithoutData):
         Its unit, ``select``, ``kappa`` and ``data_norm`` must be those that the records were prepared for.
         """
         given = self._parameters()
-        self._check(given, prepared.material.used.n_features)
-        return self._planned(given, prepared.material, prepared.secret)
+        self._check(given, prepared.records.used.n_features)
+        return self._planned(given, prepared.records, prepared.secret)
 
     def _parameters(self) -> Any:
         """The parameters as plain numbers, checked."""
@@ -573,8 +580,8 @@ class PrivateLearner(WithoutData):
         vars(given).update(self._fixed)
         return given
 
-    def _planned(self, given: Any, material: Material, secret: bytes | None) -> Prepared:
-        made = prepare(self._recipe(given, material), given, material, self._noise())
+    def _planned(self, given: Any, records: PreparedRecords, secret: bytes | None) -> Prepared:
+        made = prepare(self._recipe(given, records), given, records, self._noise())
         return replace(made, about=RawRows.of(self).named(self._about(made)), secret=secret)
 
     def _about(self, prepared: Prepared) -> str:
@@ -614,7 +621,7 @@ class PrivateLearner(WithoutData):
         *,
         on_step: OnStep | None = None,
         on_answer: OnAnswer | None = None,
-        checkpoint: str | Path | Hold | Checkpoint | None = None,
+        checkpoint: str | Path | CheckpointLock | Checkpoint | None = None,
         keep_checkpoint: bool = False,
         **more: Any,
     ) -> Self:
@@ -654,7 +661,7 @@ class PrivateLearner(WithoutData):
                 "accountant=PrivacyLedger(...) to keep the total within a budget",
                 PrivacyLeakWarning,
             )
-        used = prepared.material.used
+        used = prepared.records.used
         backend = backend_for(used, self.backend)  # before anything is charged
         if checkpoint is None or isinstance(checkpoint, Checkpoint):
             saved = checkpoint
@@ -667,9 +674,9 @@ class PrivateLearner(WithoutData):
             model = prepared.recipe.run(prepared.plan, engine)
             if not engine.followed(prepared.plan.queries):
                 raise RuntimeError("the engine did not follow its plan; nothing is released")
-            FITTED[self] = prepared.graph, prepared.material.meanings
+            FITTED[self] = prepared.graph, prepared.records.meanings
             self.certificate_ = prepared.certificate
-            self.kappa_ = prepared.material.kappas[self._protected()]
+            self.kappa_ = prepared.records.kappas[self._protected()]
             self.noise_multiplier_ = prepared.plan[prepared.recipe.headline].noise_multiplier
             self._keep(model, prepared)
             prepared.finish(self, saved)

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Recipe, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec, Recipe
 from pairveil.engine.statistics import (
     Scores,
     Statistic,
@@ -43,11 +43,11 @@ from pairveil.learners.base import PrivateLearner
 from pairveil.learners.contrastive.recipe import starts_by_choice
 from pairveil.learners.inputs import RawRows, Resolved, ids_of, resolve_people, without_ids
 from pairveil.learners.preparing import (
-    Material,
     Prepared,
+    PreparedRecords,
     groups_of,
-    material_of,
     pairs_of,
+    prepare_records,
     refuse_together,
     setting_of,
 )
@@ -242,20 +242,22 @@ class ClassWindows(Scores):
         return np.concatenate(found).astype(np.int64)
 
 
-def chooses_column(setting: Setting, n_classes: int) -> bool:
+def chooses_column(facts: PublicFacts, n_classes: int) -> bool:
     """Whether a column is chosen; from public numbers alone, as the proof of composition demands."""
-    return n_classes == 2 and starts_by_choice(setting, NUMBERS.clear_vector)
+    return n_classes == 2 and starts_by_choice(facts, NUMBERS.clear_vector)
 
 
-def ask_columns(setting: Setting, n_classes: int, *, counted: bool = False) -> tuple[Ask, ...]:
+def ask_columns(
+    facts: PublicFacts, n_classes: int, *, counted: bool = False
+) -> tuple[QuerySpec, ...]:
     """The queries by which columns are scaled, and people of each class counted where that is wanted."""
-    d, choosing = setting.n_features, chooses_column(setting, n_classes)
+    d, choosing = facts.n_features, chooses_column(facts, n_classes)
     entries = 2 * d + (n_classes if counted or choosing else 0)
     if not choosing:
-        return (Ask("columns", (entries,), NUMBERS.columns_share),)
+        return (QuerySpec("columns", (entries,), NUMBERS.columns_share),)
     return (
-        Ask("columns", (entries,), NUMBERS.choosing_share),
-        Ask("chosen column", (4 * len(LEVELS) * d,), NUMBERS.choosing_share, choice=True),
+        QuerySpec("columns", (entries,), NUMBERS.choosing_share),
+        QuerySpec("chosen column", (4 * len(LEVELS) * d,), NUMBERS.choosing_share, choice=True),
     )
 
 
@@ -397,17 +399,17 @@ class ScatterRecipe(_ClassRecipe):
 
     headline = "class statistics"
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """The columns first, where noise would hide them with a choice of one, then the class statistics."""
-        d = setting.n_features
+        d = facts.n_features
         if d > MOST_FEATURES:
             raise InputError(
                 f"class statistics take at most {MOST_FEATURES} features; got {d}: project them with a "
                 "public projection first, or learn from pairs (design_pairs, fit)"
             )
-        first = ask_columns(setting, self.n_classes)
+        first = ask_columns(facts, self.n_classes)
         rest = 1 - sum(ask.share for ask in first)
-        return (*first, Ask("class statistics", (entries(self.n_classes, d),), rest))
+        return (*first, QuerySpec("class statistics", (entries(self.n_classes, d),), rest))
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """Ask both, and make a metric of the answers."""
@@ -501,32 +503,32 @@ ASIDE = 1 / 3
 """Weight of places, their square lengths and corners beside the product of place and corner."""
 
 
-def learns_from_pairs(setting: Setting, n_classes: int) -> bool:
+def learns_from_pairs(facts: PublicFacts, n_classes: int) -> bool:
     """Whether people with classes are learned from by pairs; from public numbers alone.
 
     Measured in benchmarks/results. For a person sums over people win. A fact about two people costs them
     two records and paths of pairs one, and then two classes are told apart better by pairs. More columns than
     statistics can take go to pairs as well.
     """
-    if setting.n_features > MOST_FEATURES:
+    if facts.n_features > MOST_FEATURES:
         return True
-    return n_classes == 2 and cost_of(setting.budget.kappa).records > 1
+    return n_classes == 2 and cost_of(facts.budget.kappa).records > 1
 
 
-def learns_in_steps(setting: Setting, n_classes: int) -> bool:
+def learns_in_steps(facts: PublicFacts, n_classes: int) -> bool:
     """Whether classes are told apart in steps rather than by statistics; from public numbers alone."""
-    if setting.mechanism.is_pure:  # pure epsilon pays for each step in full
+    if facts.mechanism.is_pure:  # pure epsilon pays for each step in full
         return False
-    if n_classes > 2 and setting.n_features < NUMBERS.few_columns:
+    if n_classes > 2 and facts.n_features < NUMBERS.few_columns:
         return False
-    noise = setting.mechanism.multiplier(setting.budget, 1.0) * math.sqrt(setting.n_features)
-    return setting.n_records < NUMBERS.clear_statistics / n_classes * noise
+    noise = facts.mechanism.multiplier(facts.budget, 1.0) * math.sqrt(facts.n_features)
+    return facts.n_records < NUMBERS.clear_statistics / n_classes * noise
 
 
-def class_recipe(given: Any, people: Material) -> Recipe:
+def class_recipe(given: Any, people: PreparedRecords) -> Recipe:
     """Steps or statistics, by `learns_in_steps`; parameters plain: n_components and those of the promise."""
-    k, setting = people.used.n_classes, setting_of(given, people, given.delta)
-    made = StepsRecipe if learns_in_steps(setting, k) else ScatterRecipe
+    k, facts = people.used.n_classes, setting_of(given, people, given.delta)
+    made = StepsRecipe if learns_in_steps(facts, k) else ScatterRecipe
     return made(k, given.n_components)
 
 
@@ -623,15 +625,15 @@ class StepsRecipe(_ClassRecipe):
 
     headline = "class steps"
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """The columns first, then the steps, then what they are worth."""
-        d, k = setting.n_features, self.n_classes
-        first = ask_columns(setting, k, counted=True)
+        d, k = facts.n_features, self.n_classes
+        first = ask_columns(facts, k, counted=True)
         rest = 1 - NUMBERS.separation_share - sum(ask.share for ask in first)
         return (
             *first,
-            Ask("class steps", (k - 1, d + 1), rest, NUMBERS.steps),
-            Ask("separation", (2 * k,), NUMBERS.separation_share),
+            QuerySpec("class steps", (k - 1, d + 1), rest, NUMBERS.steps),
+            QuerySpec("separation", (2 * k,), NUMBERS.separation_share),
         )
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
@@ -731,8 +733,8 @@ class LearnsFromClasses(PrivateLearner):
     def _keep(self, model: Any, prepared: Prepared) -> None:
         super()._keep(model, prepared)
         self.__dict__.pop("classes_", None)
-        if prepared.material.classes is not None:
-            self.classes_ = prepared.material.classes
+        if prepared.records.classes is not None:
+            self.classes_ = prepared.records.classes
 
     def _resolve(
         self,
@@ -760,17 +762,17 @@ class LearnsFromClasses(PrivateLearner):
             groups = check_numbers(groups, found.data.n_records)[found.positions]
         return found._replace(data=groups_of(given, found.data, groups))
 
-    def _material(self, given: Any, found: Resolved) -> Material:
+    def _prepare_records(self, given: Any, found: Resolved) -> PreparedRecords:
         """People, or pairs of them that are designed here, by a public rule."""
-        material = super()._material(given, found)
+        records = super()._prepare_records(given, found)
         if not isinstance(found.data, People):
-            return material
-        if not learns_from_pairs(setting_of(given, material, given.delta), found.data.n_classes):
-            return material
-        pairs = pairs_of(given, material.used, material.together)
+            return records
+        if not learns_from_pairs(setting_of(given, records, given.delta), found.data.n_classes):
+            return records
+        pairs = pairs_of(given, records.used, records.together)
         facts = {name: found.facts[name] for name in ("classes", "public", "for_release")}
         chosen = SimpleNamespace(**{**vars(given), "select": "all"})
-        return material_of(chosen, Resolved(*pairs.canonical(), facts=facts))
+        return prepare_records(chosen, Resolved(*pairs.canonical(), facts=facts))
 
     def prepare(self, pairs: Any, y: Any = None, **more: Any) -> Prepared:
         """All of a fit that comes before its noise: which records, kappa, plan and certificate.

@@ -21,13 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import TILE, Statistic, dense_rows
 from pairveil.errors import DataWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.learners.inputs import Resolved, as_features, is_whole, rows_of, without_ids
-from pairveil.learners.preparing import Material, Prepared, clusters_of
+from pairveil.learners.preparing import Prepared, PreparedRecords, clusters_of
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm, to_grid
 from pairveil.privacy.units import POINTS_ARE_PUBLIC
@@ -243,13 +243,13 @@ class LinkedRecipe:
     metric: ContrastiveRecipe = field(default_factory=ContrastiveRecipe)
     headline = "votes"
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """What the metric asks, for its part of the budget, and the counts."""
         metric = [
-            ask._replace(share=NUMBERS.metric_share * ask.share) for ask in self.metric.ask(setting)
+            ask._replace(share=NUMBERS.metric_share * ask.share) for ask in self.metric.ask(facts)
         ]
-        most = most_candidates(setting.n_features)
-        return (*metric, Ask("votes", (most,), 1 - NUMBERS.metric_share))
+        most = most_candidates(facts.n_features)
+        return (*metric, QuerySpec("votes", (most,), 1 - NUMBERS.metric_share))
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
@@ -425,8 +425,8 @@ class PrivateConstrainedKMeans(PrivateLearner):
             links, facts={"public": (POINTS_ARE_PUBLIC,), "about": (points, links.features)}
         )
 
-    def _recipe(self, given: Any, material: Material) -> LinkedRecipe:
-        (shown, points), links = material.about, material.used.pairs
+    def _recipe(self, given: Any, records: PreparedRecords) -> LinkedRecipe:
+        (shown, points), links = records.about, records.used.pairs
         return LinkedRecipe(shown, points, links, given.n_clusters, bool(given.spectral))
 
     def _released(self) -> Any:

@@ -399,9 +399,9 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
                 "calibration_params out, and call calibrate_threshold(pairs, y, epsilon=...) after fit"
             )
         super().fit(prepared, **watching)
-        given = prepared.material.given
+        given = prepared.records.given
         if prepared.certificate is None and isinstance(given, PairSet):
-            if isinstance(pairs, Prepared) or prepared.material.classes is not None:
+            if isinstance(pairs, Prepared) or prepared.records.classes is not None:
                 given = given.with_features(given.features / getattr(self, "column_scale_", 1.0))
             else:  # rows as they were given, not as they were clipped
                 given = self._read_pairs(pairs, y, learning=False, quiet=True).data
@@ -432,14 +432,14 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
             self.column_scale_ = scale
         if raw.schema is not None:
             self.schema_ = raw.schema
-        self.graphs_ = _graphs(prepared.material)
-        if KINDS[prepared.material.kind].alone:
+        self.graphs_ = _graphs(prepared.records)
+        if KINDS[prepared.records.kind].alone:
             self.n_people_used_ = prepared.plan.n_records
         else:
-            self.n_pairs_used_ = prepared.material.counts[1]
-            self.used_pairs_ = prepared.material.used_positions
+            self.n_pairs_used_ = prepared.records.counts[1]
+            self.used_pairs_ = prepared.records.used_positions
         named = raw.names()
-        self._set_names(prepared.material.used.feature_names if named is None else named)
+        self._set_names(prepared.records.used.feature_names if named is None else named)
         self.n_features_in_ = (
             prepared.plan.n_features if raw.schema is None else len(raw.schema.raw_names)
         )
@@ -539,12 +539,12 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         return self
 
 
-def _graphs(material: Any) -> tuple[GraphSummary | None, GraphSummary | None]:
-    if material.used_kappa is None or not hasattr(material.used, "pairs"):
+def _graphs(records: Any) -> tuple[GraphSummary | None, GraphSummary | None]:
+    if records.used_kappa is None or not hasattr(records.used, "pairs"):
         return None, None  # no pairs, or with the workers: who is paired with whom is not here
     return (
-        graph_summary(material.used_kappa, material.used),
-        graph_summary(material.given_kappa, material.given),
+        graph_summary(records.used_kappa, records.used),
+        graph_summary(records.given_kappa, records.given),
     )
 
 

@@ -281,7 +281,7 @@ class Resolved(NamedTuple):
     data: Any
     positions: NDArray[Any] | None = None  # of each record among those given; None: where they were
     inferred: bool = False  # whether the topology had to be read off equal rows
-    # What else is known of them: attributes of `pairveil.learners.preparing.Material` (``public``
+    # What else is known of them: attributes of `pairveil.learners.preparing.PreparedRecords` (``public``
     # and ``for_release`` add to its own), ``kappas`` of units that no graph tells
     facts: Mapping[str, Any] = {}
     secret: bytes | None = None  # what pairs of row numbers are named with (`own_secret`)

@@ -173,8 +173,8 @@ def outlook(
             for select in SELECTIONS_OF_PAIRS if selections is None else selections:
                 learner = DPPMetricLearner(**{"unit": unit, "select": select, **parameters})
                 prepared = learner.set_params(epsilon=epsilons[0]).prepare(blind)
-                if prepared.material.used_kappa is not None:
-                    kappas[select] = prepared.material.used_kappa
+                if prepared.records.used_kappa is not None:
+                    kappas[select] = prepared.records.used_kappa
                 for epsilon in epsilons:
                     made = learner.set_params(epsilon=epsilon).replan(prepared)
                     if made.certificate is not None:  # an infinite epsilon promises nothing

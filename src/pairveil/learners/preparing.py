@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pairveil.engine.backends.local import Chosen, choose, clipped
 from pairveil.engine.backends.parties import JointRecords, check_room
-from pairveil.engine.plan import SLACK_SHARE, Plan, Recipe, Setting, plan_within
+from pairveil.engine.plan import SLACK_SHARE, Plan, PublicFacts, Recipe, plan_within
 from pairveil.errors import DataWarning, InputError, warn
 from pairveil.graph.choosing import (
     check_size,
@@ -60,7 +60,7 @@ from pairveil.records.records import Records
 
 
 @dataclass(frozen=True)
-class Material:
+class PreparedRecords:
     """Records that are ready to be learned from; only what is public of them was looked at."""
 
     given: Any  # all of them, and those that are used, in canonical order
@@ -132,7 +132,7 @@ def _size(records: Any) -> int:
     return int(getattr(records, "n_pairs", records.n_records))
 
 
-def material_of(given: Any, found: Resolved) -> Material:
+def prepare_records(given: Any, found: Resolved) -> PreparedRecords:
     """Records made ready: rows clipped, records selected and kappa counted where they have a graph."""
     data = found.data
     if isinstance(data, Records) and not isinstance(data, CountedPairs):  # people's rows
@@ -140,7 +140,7 @@ def material_of(given: Any, found: Resolved) -> Material:
     kind, l2 = KINDS[data.kind], mechanism_named(given.mechanism).norm == "l2"
     if kind.graph is None:
         related = kind.touches.get("relationship", 1)
-        made = Material(
+        made = PreparedRecords(
             data,
             data,
             range(_size(data)),
@@ -153,7 +153,9 @@ def material_of(given: Any, found: Resolved) -> Material:
         unknown: dict[Unit, int] = {u: 1 if u == "pair" else data.n_records for u in UNITS}
         costs = kind.costs(unknown, l2=l2)
         selection = _selection("all", None, data.n_records)
-        made = Material(data, data, range(data.n_records), costs, selection, (UNKNOWN_TOPOLOGY,))
+        made = PreparedRecords(
+            data, data, range(data.n_records), costs, selection, (UNKNOWN_TOPOLOGY,)
+        )
         return _with_facts(made, found)
     chosen = _chosen(given, data, found.facts.get("entity_records"))
     positions, rows = found.positions, chosen.rows
@@ -164,7 +166,7 @@ def material_of(given: Any, found: Resolved) -> Material:
         PEOPLE_TOGETHER: getattr(data, "together", None) is not None,
         DECLARED_KAPPA: given.kappa != "auto",
     }
-    made = Material(
+    made = PreparedRecords(
         given=data,
         used=chosen.used,
         used_rows=rows,
@@ -183,7 +185,7 @@ def material_of(given: Any, found: Resolved) -> Material:
     return _with_facts(made, found)
 
 
-def _with_facts(made: Material, found: Resolved) -> Material:
+def _with_facts(made: PreparedRecords, found: Resolved) -> PreparedRecords:
     """The same records with what else is known of them."""
     facts = {name: value for name, value in found.facts.items() if name != "kappas"}
     public = tuple(dict.fromkeys((*made.public, *facts.pop("public", ()))))
@@ -310,7 +312,7 @@ NUMBERS = GroupNumbers()
 MOST_PEOPLE = 8  # of a group; half or double moves nothing
 
 
-def cut_pairs(given: Any, found: Resolved) -> Material:
+def cut_pairs(given: Any, found: Resolved) -> PreparedRecords:
     """Pairs, cut into groups by who is paired with whom alone: ``select='groups'``."""
     refuse_together(getattr(found.data, "together", None))
     if given.kappa != "auto":
@@ -321,7 +323,7 @@ def cut_pairs(given: Any, found: Resolved) -> Material:
     used = data if len(kept) == data.n_pairs else data.subset(kept)
     groups = GroupSet.of_pairs(used, components(used.pairs, used.n_people))
     full = kappa(data.pairs)
-    made = Material(
+    made = PreparedRecords(
         given=data,
         used=groups,
         used_rows=kept if found.positions is None else found.positions[kept],
@@ -414,7 +416,7 @@ _TOO_FEW = dict.fromkeys(("choices", "workers"), "the ranking will be mostly cha
 class Prepared:
     """A fit that is ready to start."""
 
-    material: Material
+    records: PreparedRecords
     recipe: Recipe
     plan: Plan
     certificate: Certificate | None  # None when epsilon is infinite
@@ -428,18 +430,18 @@ class Prepared:
     @property
     def graph(self) -> str | None:
         """A name for who is paired with whom, where it is known."""
-        used = self.material.used
+        used = self.records.used
         return used.graph if isinstance(used, JointRecords) else name_of_pairs(used, self.secret)
 
     def cost(self) -> dict[str, Any]:
         """What a ledger is charged for the fit; where records are pairs kappa is the cost of a unit."""
-        material, certificate = self.material, self.certificate
+        records, certificate = self.records, self.certificate
         return {
             "events": tuple(self.plan.events()),
-            "kappas": dict(material.kappas if KINDS[material.kind].pairwise else material.costs),
+            "kappas": dict(records.kappas if KINDS[records.kind].pairwise else records.costs),
             "delta_slack": 0.0 if certificate is None else certificate.delta_slack,
             "graph": self.graph,
-            "meanings": material.meanings,
+            "meanings": records.meanings,
         }
 
     def finish(self, learner: Any, saved: Any) -> None:
@@ -452,40 +454,40 @@ PARTIES_NEED = (
 )
 
 
-def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) -> Prepared:
+def prepare(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseSource) -> Prepared:
     """Plan and certify a fit."""
-    mechanism, costs, n = mechanism_named(given.mechanism), material.costs, material.used.n_records
+    mechanism, costs, n = mechanism_named(given.mechanism), records.costs, records.used.n_records
     delta = 0.0 if mechanism.is_pure else given.delta
     left = delta * (1 - SLACK_SHARE) if noise.for_release else delta
-    setting = setting_of(given, material, left)
+    facts = setting_of(given, records, left)
     largest = max(cost.records for cost in costs.values())
-    parties = parties_of(material.parties)
-    if parties is not None and (mechanism.is_pure or not setting.budget.is_private):
+    parties = parties_of(records.parties)
+    if parties is not None and (mechanism.is_pure or not facts.budget.is_private):
         raise InputError(PARTIES_NEED)
     shares = 1 if parties is None else parties.shares
     exact = noise.for_release
-    plan, slack = plan_within(recipe, setting, delta, largest, exact=exact, shares=shares)
+    plan, slack = plan_within(recipe, facts, delta, largest, exact=exact, shares=shares)
     if parties is not None:
         check_room(plan, len(parties.who), shares)
     certificate = None
-    if setting.budget.is_private:
+    if facts.budget.is_private:
         certificate = Certificate.issue(
             plan.events(),
             delta=delta,
             unit=given.unit,
             adjacency=given.adjacency,
-            kappas=material.kappas,
+            kappas=records.kappas,
             mechanism=given.mechanism,
-            n_pairs_given=material.counts[0],
-            n_pairs_used=material.counts[1],
-            selection=material.selection,
+            n_pairs_given=records.counts[0],
+            n_pairs_used=records.counts[1],
+            selection=records.selection,
             noise_source=noise.name,
-            for_release=noise.for_release and material.for_release,
+            for_release=noise.for_release and records.for_release,
             delta_slack=slack,
-            public=material.public,
+            public=records.public,
             plan=plan.to_dict(),
-            costs={material.kind: costs},
-            parties=material.parties,
+            costs={records.kind: costs},
+            parties=records.parties,
         )
         refuse_large_delta(certificate)
         _warn(n, plan)
@@ -496,19 +498,19 @@ def prepare(recipe: Recipe, given: Any, material: Material, noise: NoiseSource) 
                 unit: by if unit == "pair" else nothing for unit, by in certificate.epsilons.items()
             }
             certificate = replace(certificate, epsilons=stated)
-    return Prepared(material, recipe, plan, certificate, noise)
+    return Prepared(records, recipe, plan, certificate, noise)
 
 
-def setting_of(given: Any, material: Material, delta: float) -> Setting:
-    """The public numbers that a recipe may plan with, from plain parameters and material."""
-    return Setting(
-        Budget(given.epsilon, delta, material.costs[given.unit], given.adjacency),
-        n_records=material.used.n_records,
-        n_features=material.used.n_features,
+def setting_of(given: Any, records: PreparedRecords, delta: float) -> PublicFacts:
+    """The public numbers that a recipe may plan with, from plain parameters and prepared records."""
+    return PublicFacts(
+        Budget(given.epsilon, delta, records.costs[given.unit], given.adjacency),
+        n_records=records.used.n_records,
+        n_features=records.used.n_features,
         data_norm=given.data_norm,
         mechanism=mechanism_named(given.mechanism),
-        records=material.kind,
-        choices=material.parties is None,
+        records=records.kind,
+        choices=records.parties is None,
     )
 
 

@@ -24,12 +24,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Statistic, dense_rows, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole
-from pairveil.learners.preparing import Material, Prepared, clusters_of
+from pairveil.learners.preparing import Prepared, PreparedRecords, clusters_of
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import mechanism_named
@@ -367,9 +367,9 @@ class RankingRecipe:
     prior_std: float
     headline = "choices"
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """Everything goes into one sum."""
-        return (Ask("choices", (setting.n_features,), 1.0),)
+        return (QuerySpec("choices", (facts.n_features,), 1.0),)
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
@@ -514,8 +514,8 @@ class PrivatePreferenceRanker(PrivateLearner):
         about = (_asked(data, weights), found, back)
         return Resolved(data, facts={"kappas": kappas, "about": about})
 
-    def _recipe(self, given: Any, material: Material) -> RankingRecipe:
-        asked, items, back = material.about
+    def _recipe(self, given: Any, records: PreparedRecords) -> RankingRecipe:
+        asked, items, back = records.about
         return RankingRecipe(asked, items, back, given.prior_std)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:

@@ -28,7 +28,7 @@ from pairveil.engine.gradients import (
 )
 from pairveil.engine.loops import SPREAD
 from pairveil.engine.losses import TUPLE_LOSSES, TupleLoss
-from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Statistic, shrink
 from pairveil.errors import InputError
 from pairveil.learners.base import Common
@@ -45,7 +45,7 @@ from pairveil.learners.inputs import (
     rows_of,
     without_ids,
 )
-from pairveil.learners.preparing import Material, Prepared
+from pairveil.learners.preparing import Prepared, PreparedRecords
 from pairveil.learners.recipes import (
     fitted,
     packed,
@@ -203,7 +203,7 @@ NUMBERS = TupleNumbers()
 STEPS_PURE, STEPS_WITHOUT_NOISE, L1_CLIP = 8, 60, 0.5
 
 
-class Stage(NamedTuple):
+class SurveyedTuples(NamedTuple):
     """What the survey says: scale of the columns, typical length of a difference, tuples that speak."""
 
     scale: FloatArray
@@ -223,22 +223,22 @@ class TupleRecipe:
     max_grad_norm: float | None = None
     headline: str = "gradients"
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """Three queries, in fixed shares of the budget."""
-        d = setting.n_features
+        d = facts.n_features
         if d > MOST_FEATURES:
             raise InputError(
                 f"tuples take at most {MOST_FEATURES} features; got {d}: project them with a public "
                 "projection first"
             )
-        usual = STEPS_PURE if setting.mechanism.is_pure else NUMBERS.steps
-        if not setting.budget.is_private:
+        usual = STEPS_PURE if facts.mechanism.is_pure else NUMBERS.steps
+        if not facts.budget.is_private:
             usual = STEPS_WITHOUT_NOISE
         rest = 1 - NUMBERS.survey_share - NUMBERS.contrast_share
         return (
-            Ask("survey", (d + 2,), NUMBERS.survey_share),
-            Ask("contrast", (triangle(d),), NUMBERS.contrast_share),
-            Ask("gradients", (self._rows(d), d), rest, self.n_steps or usual),
+            QuerySpec("survey", (d + 2,), NUMBERS.survey_share),
+            QuerySpec("contrast", (triangle(d),), NUMBERS.contrast_share),
+            QuerySpec("gradients", (self._rows(d), d), rest, self.n_steps or usual),
         )
 
     def _rows(self, d: int) -> int:
@@ -266,7 +266,7 @@ class TupleRecipe:
         return with_euclid(math.sqrt(1 - blend) * learned, math.sqrt(blend) / stage.length)
 
     def _descend(
-        self, plan: Plan, engine: Engine, stage: Stage, W: FloatArray
+        self, plan: Plan, engine: Engine, stage: SurveyedTuples, W: FloatArray
     ) -> tuple[FloatArray, float]:
         """Clipped noisy steps, shrunk and averaged; and how much of the answers is more than noise."""
         query, (k, d) = plan["gradients"], W.shape
@@ -295,7 +295,7 @@ class TupleRecipe:
         return average / (query.steps - query.steps // 2), heard
 
 
-def take_survey(plan: Plan, engine: Engine, size: int) -> Stage:
+def take_survey(plan: Plan, engine: Engine, size: int) -> SurveyedTuples:
     """Ask how differences spread; put columns on one scale."""
     query, d, n = plan["survey"], plan.n_features, plan.n_records
     longest, clip = 2 * plan.data_norm, TupleSurvey.bound(SIDE, query.mechanism.norm)
@@ -304,11 +304,11 @@ def take_survey(plan: Plan, engine: Engine, size: int) -> Stage:
     spread = found[:d]
     mass = float(min(max(found[d + 1] / SIDE, 0.02 * n, noise / SIDE), n))
     length = longest * float(np.clip(found[d] / SIDE / mass, 0.1, 1.0)) ** 2
-    return Stage(scale_of(spread, noise, length), length, mass)
+    return SurveyedTuples(scale_of(spread, noise, length), length, mass)
 
 
 def find_start(
-    plan: Plan, engine: Engine, stage: Stage, size: int, k: int
+    plan: Plan, engine: Engine, stage: SurveyedTuples, size: int, k: int
 ) -> tuple[FloatArray, float]:
     """Ask for the contrast; its leading directions, by how far they stand out of the noise.
 
@@ -406,11 +406,11 @@ class _TupleLearner(PrivateMetricLearner):
         table = RawRows.of(self).table(people, data)
         return Resolved(resolve_tuples(named, y, table, ids_of(self.preprocessor)))
 
-    def _material(self, given: Any, found: Resolved) -> Material:
-        return super()._material(given, Resolved(*self._cut(given, found.data).canonical()))
+    def _prepare_records(self, given: Any, found: Resolved) -> PreparedRecords:
+        return super()._prepare_records(given, Resolved(*self._cut(given, found.data).canonical()))
 
-    def _recipe(self, given: Any, material: Material) -> TupleRecipe:
-        size = material.used.size
+    def _recipe(self, given: Any, records: PreparedRecords) -> TupleRecipe:
+        size = records.used.size
         return TupleRecipe(
             TUPLE_LOSSES[self._loss(given, size)](margin=given.margin),
             size,
@@ -424,7 +424,7 @@ class _TupleLearner(PrivateMetricLearner):
         for name in ("n_pairs_used_", "used_pairs_"):
             self.__dict__.pop(name, None)
         self.n_tuples_used_ = prepared.plan.n_records
-        self.used_tuples_ = np.asarray(prepared.material.used_positions)
+        self.used_tuples_ = np.asarray(prepared.records.used_positions)
 
 
 class DPPTripletLearner(_TupleLearner):

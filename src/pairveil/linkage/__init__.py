@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairveil._lazy import names_in, offered
+from pairveil._lazy import offered
 
-HOMES = {
-    "pairveil.linkage.dedupe": "DedupeClassifier DedupeComparator from_dedupe to_recordlinkage",
-    "pairveil.linkage.levels": "level_frequencies random_pairs text_levels",
-    "pairveil.linkage.model": "PrivateLinkageModel",
-    "pairveil.linkage.splink": "from_splink metric_comparison",
-    "pairveil.records.embedded": "make_records",
-    "pairveil.release.linkage": "ReleasedLinkage",
-}
-
-__all__ = names_in(HOMES)
-__getattr__ = offered(__name__, HOMES)
+__all__ = [
+    "DedupeClassifier",
+    "DedupeComparator",
+    "PrivateLinkageModel",
+    "ReleasedLinkage",
+    "from_dedupe",
+    "from_splink",
+    "level_frequencies",
+    "make_records",
+    "metric_comparison",
+    "random_pairs",
+    "text_levels",
+    "to_recordlinkage",
+]
+__getattr__ = offered(
+    __name__,
+    {
+        "pairveil.linkage.dedupe": "DedupeClassifier DedupeComparator from_dedupe to_recordlinkage",
+        "pairveil.linkage.levels": "level_frequencies random_pairs text_levels",
+        "pairveil.linkage.model": "PrivateLinkageModel",
+        "pairveil.linkage.splink": "from_splink metric_comparison",
+        "pairveil.records.embedded": "make_records",
+        "pairveil.release.linkage": "ReleasedLinkage",
+    },
+)
 
 if TYPE_CHECKING:
     from pairveil.linkage.dedupe import DedupeClassifier as DedupeClassifier

@@ -23,12 +23,17 @@ from sklearn.utils.validation import check_is_fitted
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.column_names import names_of
 from pairveil.engine.engine import Engine
-from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
-from pairveil.learners.preparing import Material, Prepared, check_entity_records, entity_sentence
+from pairveil.learners.preparing import (
+    Prepared,
+    PreparedRecords,
+    check_entity_records,
+    entity_sentence,
+)
 from pairveil.linkage.levels import in_order, shrunk
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.units import ASSUMED_LEVELS, Unit
@@ -192,10 +197,10 @@ class CountRecipe:
     told: tuple[tuple[str, Any], ...] = ()  # further public parameters, for the certificate
     headline = QUERY
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """The counts have the whole budget."""
-        del setting
-        return (Ask(QUERY, LevelCounts(self.n_levels, self.matches_only, 1.0).shape, 1.0),)
+        del facts
+        return (QuerySpec(QUERY, LevelCounts(self.n_levels, self.matches_only, 1.0).shape, 1.0),)
 
     def options(self) -> dict[str, Any]:
         """For the certificate."""
@@ -397,7 +402,7 @@ class PrivateLinkageModel(PrivateLearner):
         late = beyond_bound(entities, ends, int(self.entity_records))
         return np.where(late, NULL, labels).astype(np.int8)
 
-    def _recipe(self, given: Any, material: Material) -> CountRecipe:
+    def _recipe(self, given: Any, records: PreparedRecords) -> CountRecipe:
         matches_only = self.u is not None
         told: dict[str, Any] = {
             "monotone": given.monotone,
@@ -405,7 +410,7 @@ class PrivateLinkageModel(PrivateLearner):
         }
         if given.entity_records is not None:
             told["entity_records"] = given.entity_records
-        return CountRecipe(material.about, matches_only, tuple(told.items()))
+        return CountRecipe(records.about, matches_only, tuple(told.items()))
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -467,8 +472,8 @@ class PrivateLinkageModel(PrivateLearner):
         self.n_pairs_used_ = prepared.plan.n_records
         self.n_features_in_ = prepared.plan.n_features
         self.__dict__.pop("feature_names_in_", None)
-        if prepared.material.used.feature_names is not None:
-            self.feature_names_in_ = np.array(prepared.material.used.feature_names, dtype=object)
+        if prepared.records.used.feature_names is not None:
+            self.feature_names_in_ = np.array(prepared.records.used.feature_names, dtype=object)
 
     # ---- using it --------------------------------------------------------------------------------
 

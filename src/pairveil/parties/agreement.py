@@ -42,7 +42,7 @@ from pairveil.engine.backends.parties import (
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import graph_digest, kappa
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners.preparing import PARTIES_NEED, Material, Prepared, prepare
+from pairveil.learners.preparing import PARTIES_NEED, Prepared, PreparedRecords, prepare
 from pairveil.privacy.certificate import Certificate, joint_kappas, parties_of
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
@@ -177,7 +177,7 @@ def prepared_for(
     parameters = learner._parameters()
     learner._check(parameters, records.n_features)
     public = [PARTIES, KAPPA_RULES[terms.kappa_rule], *([REHEARSED] if terms.rehearsal else [])]
-    material = Material(
+    joint = PreparedRecords(
         given=replace(records, n_records=given),
         used=records,
         used_rows=range(used),
@@ -197,7 +197,7 @@ def prepared_for(
             "secrecy": "computational",
         },
     )
-    return prepare(learner._recipe(parameters, material), parameters, material, noise)
+    return prepare(learner._recipe(parameters, joint), parameters, joint, noise)
 
 
 def promise_of(prepared: Prepared) -> str:
@@ -387,7 +387,7 @@ class Party:
     ----------
     name : str
         How the others call it.
-    material : callable
+    records : callable
         From a learner to this party's records, clipped and selected: `own_material` of pairs.
     consent : Consent
     ledger : PrivacyLedger or None
@@ -399,7 +399,7 @@ class Party:
     """
 
     name: str
-    material: Callable[[Any], Material]
+    records: Callable[[Any], PreparedRecords]
     consent: Consent
     ledger: PrivacyLedger | None = None
     graph_key: bytes | None = field(default=None, repr=False)
@@ -415,12 +415,12 @@ class Party:
             ) from None
 
 
-def own_material(learner: Any, pairs: Any, y: Any = None) -> Material:
+def own_records(learner: Any, pairs: Any, y: Any = None) -> PreparedRecords:
     """A party's records as the learner's parameters take them; nothing is planned and nothing spent."""
     given = learner._parameters()
     found = learner._resolve(given, pairs, y)
     learner._check(given, found.data.n_features)
-    made: Material = learner._material(given, found)
+    made: PreparedRecords = learner._prepare_records(given, found)
     return made
 
 
@@ -476,9 +476,9 @@ def _take_part(
     terms = receive(channel, wire.Terms, COORDINATOR)
     party.consent.check(terms)
     learner = learner_of(terms, party.ledger)
-    material = _usable(party.material(learner))
+    own = _usable(party.records(learner))
     key = X25519PrivateKey.generate()
-    mine = _joining(party, terms, material, key.public_key().public_bytes_raw())
+    mine = _joining(party, terms, own, key.public_key().public_bytes_raw())
     send(channel, mine, COORDINATOR)
     roster = receive(channel, wire.Roster, COORDINATOR, _LARGE)
     _check_roster(terms, roster, mine)
@@ -488,8 +488,8 @@ def _take_part(
     masks, noise = Masks(key, keys, party.name, agreement), noise_of(terms, place)
     n_records = sum(one.n_pairs_used for one in roster.who)
     shares = terms.n_parties - terms.colluders if terms.noise == "parties" else None
-    own = backend_for(_in_doubles(material.used), "auto")
-    backend = OneOfSeveral(channel, own, masks, n_records, shares)
+    sums = backend_for(_in_doubles(own.used), "auto")
+    backend = OneOfSeveral(channel, sums, masks, n_records, shares)
     records = _records(roster.who, mine, backend)
     prepared = prepared_for(terms, roster, learner, records, noise)
     if promise_of(prepared) != roster.promise:
@@ -529,15 +529,15 @@ def _same_metric(one: FloatArray, other: FloatArray) -> bool:
     return bool(np.abs(found - wanted).max() <= 1e-6 * np.abs(wanted).max())
 
 
-def _usable(material: Material) -> Material:
+def _usable(records: PreparedRecords) -> PreparedRecords:
     """Refuse records that several parties have no proof for."""
-    if not KINDS[material.kind].pairwise:
-        raise Disagreement(f"several parties learn from single pairs, and it has {material.kind}")
-    if material.meanings:
+    if not KINDS[records.kind].pairwise:
+        raise Disagreement(f"several parties learn from single pairs, and it has {records.kind}")
+    if records.meanings:
         raise Disagreement("people who change together are not counted across parties")
-    if not material.for_release:
+    if not records.for_release:
         raise Disagreement("its people were recognised by equal rows: they need ids or row numbers")
-    return material
+    return records
 
 
 def _in_doubles(records: Any) -> Any:
@@ -548,10 +548,10 @@ def _in_doubles(records: Any) -> Any:
     return records.with_features(features.astype(np.float64))
 
 
-def _joining(party: Party, terms: wire.Terms, material: Material, key: bytes) -> wire.Joining:
-    given, used = material.given, material.used
-    assert material.given_kappa is not None
-    assert material.used_kappa is not None
+def _joining(party: Party, terms: wire.Terms, records: PreparedRecords, key: bytes) -> wire.Joining:
+    given, used = records.given, records.used
+    assert records.given_kappa is not None
+    assert records.used_kappa is not None
     columns = party.columns if party.columns is not None else used.feature_names
     # Row 3 of two tables is two people: pairs of row numbers are never the same pairs to a ledger.
     named = graph_digest(used) or secrets.token_hex(32)
@@ -577,8 +577,8 @@ def _joining(party: Party, terms: wire.Terms, material: Material, key: bytes) ->
         n_features=used.n_features,
         n_pairs_given=given.n_pairs,
         n_pairs_used=used.n_pairs,
-        kappas_given={unit: material.given_kappa.of(unit) for unit in UNITS},
-        kappas_used={unit: material.used_kappa.of(unit) for unit in UNITS},
+        kappas_given={unit: records.given_kappa.of(unit) for unit in UNITS},
+        kappas_used={unit: records.used_kappa.of(unit) for unit in UNITS},
         graph=graph,
         same_key=same_key,
         edges=edges,

@@ -16,7 +16,7 @@ from pairveil.parties.agreement import (
     OnStep,
     Party,
     coordinate,
-    own_material,
+    own_records,
     take_part,
     terms_for,
 )
@@ -122,7 +122,7 @@ def simulate(
     problems: list[BaseException] = []
 
     def run(place: int) -> None:
-        made = partial(own_material, pairs=parts[place])
+        made = partial(own_records, pairs=parts[place])
         ledger = ledgers[place] if ledgers else None
         name = f"party {place + 1:0{len(str(len(parts)))}}"  # in the order of the parts
         party = Party(name, made, consent, ledger, graph_key)

@@ -286,7 +286,7 @@ MECHANISMS: dict[str, Mechanism] = {
 
 NOISES: tuple[str, ...] = tuple(name for name, one in MECHANISMS.items() if one.on_sums)
 """Those that a learner can be given as ``mechanism=``; the first is the default. Choices are asked for by
-recipes (`pairveil.engine.plan.Ask`)."""
+recipes (`pairveil.engine.plan.QuerySpec`)."""
 
 __all__ = ["MECHANISMS", "NOISES", "Budget", "Drawn", "Mechanism", "Sampling", "mechanism_named"]
 

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pairveil._lazy import names_in, offered
+from pairveil._lazy import offered
 
-HOMES = {
-    "pairveil.records.readers": "read_groups read_tuples",
-    "pairveil.records.choices": "Choices",
-    "pairveil.records.embedded": "make_records",
-    "pairveil.records.scaling": "PublicBounds scale_to_bounds",
-}
-
-__all__ = names_in(HOMES)
-__getattr__ = offered(__name__, HOMES)
+__all__ = [
+    "Choices",
+    "PublicBounds",
+    "make_records",
+    "read_groups",
+    "read_tuples",
+    "scale_to_bounds",
+]
+__getattr__ = offered(
+    __name__,
+    {
+        "pairveil.records.readers": "read_groups read_tuples",
+        "pairveil.records.choices": "Choices",
+        "pairveil.records.embedded": "make_records",
+        "pairveil.records.scaling": "PublicBounds scale_to_bounds",
+    },
+)
 
 if TYPE_CHECKING:
     from pairveil.records.choices import Choices as Choices

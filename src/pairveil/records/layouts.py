@@ -34,7 +34,7 @@ from pairveil.records.validation import name_rows
 Pair = tuple[Any, Any, int]  # two ids and the label
 
 
-class How(NamedTuple):
+class ReadOptions(NamedTuple):
     """The arguments of `pairveil.records.readers.read_pairs`."""
 
     left: str = "left"
@@ -46,7 +46,7 @@ class How(NamedTuple):
     require_labels: bool = True
 
 
-class Look:
+class FileProbe:
     """What of a source tells its layout; each part is None where the source is of another kind."""
 
     def __init__(self, source: Any, left: str = "left", right: str = "right") -> None:
@@ -101,13 +101,15 @@ class Layout(NamedTuple):
     # What such a file looks like, and what a user should know of it, in Markdown: a table of the docs
     looks: str
     note: str
-    is_seen: Callable[[Look], bool]  # whether a `Look` is at this layout, without any doubt
-    read: Callable[[Any, How], PairTable]  # the pairs of a source, as `How` says
+    is_seen: Callable[
+        [FileProbe], bool
+    ]  # whether a `FileProbe` is at this layout, without any doubt
+    read: Callable[[Any, ReadOptions], PairTable]  # the pairs of a source, as `ReadOptions` says
 
 
 def sniff_layout(source: Any, left: str = "left", right: str = "right") -> str:
     """The layout of ``source``, by suffix, column names and first line."""
-    look = Look(source, left, right)
+    look = FileProbe(source, left, right)
     for name in reversed(LAYOUTS):
         if LAYOUTS[name].is_seen(look):
             return name
@@ -122,7 +124,7 @@ SPLINK = ("unique_id_l", "unique_id_r", "clerical_match_score")
 SPLINK_SETS = ("source_dataset_l", "source_dataset_r")
 
 
-def _read_table(source: Any, how: How) -> PairTable:
+def _read_table(source: Any, how: ReadOptions) -> PairTable:
     """A plain table: two columns of ids, one of labels."""
     table = open_table(source)
     label = how.label if how.require_labels or how.label in table.names else None
@@ -144,13 +146,13 @@ def _read_table(source: Any, how: How) -> PairTable:
     return _labelled(left, right, known[0] if known else None)
 
 
-def _is_splink(look: Look) -> bool:
+def _is_splink(look: FileProbe) -> bool:
     """Its columns are there; a table that has the columns of a plain one is plain."""
     names = look.columns or ()
     return set(SPLINK) <= set(names) and not {look.left, look.right} <= set(names)
 
 
-def _read_splink(source: Any, how: How) -> PairTable:
+def _read_splink(source: Any, how: ReadOptions) -> PairTable:
     """Splink's clerical labels: two ids and a score, similar from the threshold on.
 
     Where the file speaks of more than one source dataset, an id is unique only within its own: ids
@@ -217,10 +219,10 @@ def _lines(path: Path) -> Iterable[tuple[int, str]]:
 
 def of_lines(
     parse: Callable[[str], Pair | None], expected: str, item: str = "", *, headed: bool = False
-) -> Callable[[Any, How], PairTable]:
+) -> Callable[[Any, ReadOptions], PairTable]:
     """A reader of files with a pair on each line."""
 
-    def read(source: Any, how: How) -> PairTable:
+    def read(source: Any, how: ReadOptions) -> PairTable:
         path = _file_of(source)
         found, rows = [], []
         for number, line in _lines(path):
@@ -267,7 +269,7 @@ def _voxceleb(line: str) -> Pair | None:
     return words[1], words[2], 1 if words[0] == "1" else -1
 
 
-def _is_voxceleb(look: Look) -> bool:
+def _is_voxceleb(look: FileProbe) -> bool:
     """'1 a b' could be a link list as well: only a path says VoxCeleb."""
     words = look.words
     return len(words) == 3 and words[0] in ("0", "1") and "/" in words[1] and "/" in words[2]
@@ -288,7 +290,7 @@ def _link_label(word: str) -> int | None:
     return _LINKS.get(word.strip().lower().replace("_", "-"))
 
 
-def _are_links(look: Look) -> bool:
+def _are_links(look: FileProbe) -> bool:
     """Keys or words that say must-link or cannot-link, or lines that all end in a label, whichever it is."""
     if look.keys is not None:
         return bool(look.keys) and all(_link_label(key) for key in look.keys)
@@ -306,7 +308,7 @@ _link_lines = of_lines(_link, "'must-link a b', 'cannot-link a b', 'a b 1' or 'a
 # ---- JSON --------------------------------------------------------------------------------------------
 
 
-def _read_links(source: Any, how: How) -> PairTable:
+def _read_links(source: Any, how: ReadOptions) -> PairTable:
     """Lines, or JSON (a mapping) of lists of pairs under must_link and cannot_link."""
     if not isinstance(source, Mapping) and file_suffix(_file_of(source)) != ".json":
         return _link_lines(source, how)
@@ -324,7 +326,7 @@ def _read_links(source: Any, how: How) -> PairTable:
     return _from_pairs(found, how, title)
 
 
-def _read_dedupe(source: Any, how: How) -> PairTable:
+def _read_dedupe(source: Any, how: ReadOptions) -> PairTable:
     """dedupe's training JSON, by the field of its records that holds the id.
 
     dedupe writes whole records, not ids; a record can be joined with features only by a field that
@@ -381,7 +383,7 @@ def _file_of(source: Any) -> Path:
 
 def _from_pairs(
     found: list[Pair],
-    how: How,
+    how: ReadOptions,
     title: str,
     rows: list[int] | None = None,
     notes: tuple[str, ...] = (),

@@ -22,7 +22,7 @@ from pairveil.foreign import is_sparse, taking_apart
 from pairveil.printable import many, shortened
 from pairveil.records.files import TableSource, open_table, require_file
 from pairveil.records.identity import folded_ids, look_up, rows_of_ids, say_similar
-from pairveil.records.layouts import LAYOUTS, SPLINK, How, sniff_layout
+from pairveil.records.layouts import LAYOUTS, SPLINK, ReadOptions, sniff_layout
 from pairveil.records.ondisk import is_array_file, read_array_column, read_array_file
 from pairveil.records.tables import (
     CellColumn,
@@ -305,7 +305,7 @@ def read_pairs(
     """
     if layout not in ("auto", *LAYOUTS):
         raise InputError(f"layout must be auto or one of {', '.join(LAYOUTS)}")
-    how = How(left, right, label, zero_means, threshold, record_id, require_labels)
+    how = ReadOptions(left, right, label, zero_means, threshold, record_id, require_labels)
     with _reading(source):
         found = sniff_layout(source, left, right) if layout == "auto" else layout
         table = LAYOUTS[found].read(source, how)

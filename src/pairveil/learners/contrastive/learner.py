@@ -20,7 +20,7 @@ from pairveil.learners.classes import LearnsFromClasses, class_recipe
 from pairveil.learners.contrastive.recipe import MARGIN, ContrastiveRecipe, GroupRecipe
 from pairveil.learners.estimator import PairMetric, PrivateMetricLearner
 from pairveil.learners.inputs import check_bound, check_choice, check_components, is_whole
-from pairveil.learners.preparing import Material
+from pairveil.learners.preparing import PreparedRecords
 from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
 from pairveil.records.kinds import GROUPS, KINDS, PAIRS, PEOPLE
@@ -135,10 +135,10 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         if given.n_steps != "auto" and not is_whole(given.n_steps):
             raise InputError("n_steps must be 'auto' or a whole number")
 
-    def _recipe(self, given: Any, material: Material) -> Recipe:
+    def _recipe(self, given: Any, records: PreparedRecords) -> Recipe:
         """What this learner asks of the data, from its parameters as plain numbers."""
-        if KINDS[material.kind].alone:
-            return class_recipe(given, material)
+        if KINDS[records.kind].alone:
+            return class_recipe(given, records)
         recipe = ContrastiveRecipe(
             n_components=given.n_components,
             margin=MARGIN if given.margin == "auto" else given.margin,
@@ -149,16 +149,16 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             sample_rate=1.0 if given.sample_rate == "auto" else given.sample_rate,
             loss=given.loss,
         )
-        if not KINDS[material.kind].holds_pairs:
+        if not KINDS[records.kind].holds_pairs:
             return recipe
         if given.margin == "private":
             raise InputError("margin='private' is for pairs: with groups give a number, or 'auto'")
         return GroupRecipe(
             **vars(recipe),
-            size=material.group_limit or material.used.size,
-            n_groups=material.used.n_records,
-            n_pairs=material.counts[1],
-            n_classes=None if material.classes is None else len(material.classes),
+            size=records.group_limit or records.used.size,
+            n_groups=records.used.n_records,
+            n_pairs=records.counts[1],
+            n_classes=None if records.classes is None else len(records.classes),
         )
 
 

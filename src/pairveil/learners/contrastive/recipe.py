@@ -30,7 +30,7 @@ from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import SetGradient
 from pairveil.engine.losses import LOSSES
-from pairveil.engine.plan import Ask, Plan, Setting
+from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import (
     TILE,
     Labels,
@@ -95,31 +95,31 @@ MOST_SHRINKINGS = 100  # from twice as many steps on, steps share them: each is 
 _TINY, _ROUNDING = 1e-12, 1e-7  # a difference of squares near 0 loses half its digits
 
 
-def public_signal(setting: Setting) -> float:
+def public_signal(facts: PublicFacts) -> float:
     """Records over the length of the noise on one number a column, in the norm of the mechanism."""
-    if not setting.budget.is_private:
+    if not facts.budget.is_private:
         return math.inf
-    d = setting.n_features
-    width = d if setting.mechanism.norm == "l1" else math.sqrt(d)
-    return setting.n_records / (setting.mechanism.multiplier(setting.budget, 1.0) * width)
+    d = facts.n_features
+    width = d if facts.mechanism.norm == "l1" else math.sqrt(d)
+    return facts.n_records / (facts.mechanism.multiplier(facts.budget, 1.0) * width)
 
 
-def starts_by_choice(setting: Setting, faint: float | None = None) -> bool:
+def starts_by_choice(facts: PublicFacts, faint: float | None = None) -> bool:
     """Whether one chosen column is a better start than a noisy vector, which pays for d numbers."""
-    if not setting.choices:  # several parties: sums alone
+    if not facts.choices:  # several parties: sums alone
         return False
-    if setting.n_records < NUMBERS.few_pairs or setting.n_features < NUMBERS.directions:
+    if facts.n_records < NUMBERS.few_pairs or facts.n_features < NUMBERS.directions:
         return False
     if faint is None:
-        faint = NUMBERS.faint_pure if setting.mechanism.is_pure else NUMBERS.faint
-    return public_signal(setting) < faint
+        faint = NUMBERS.faint_pure if facts.mechanism.is_pure else NUMBERS.faint
+    return public_signal(facts) < faint
 
 
-def usual_steps(setting: Setting) -> int:
+def usual_steps(facts: PublicFacts) -> int:
     """Gradients asked for where the user does not say: the noise of pure epsilon grows with their number."""
-    if not setting.mechanism.is_pure or not setting.budget.is_private:
+    if not facts.mechanism.is_pure or not facts.budget.is_private:
         return NUMBERS.steps
-    return max(3, min(NUMBERS.steps, round(math.sqrt(public_signal(setting)))))
+    return max(3, min(NUMBERS.steps, round(math.sqrt(public_signal(facts)))))
 
 
 @dataclass(frozen=True)
@@ -136,22 +136,22 @@ class ContrastiveRecipe:
     loss: str = "contrastive"
     headline: str = "gradients"
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """Queries and shares from public numbers alone: the larger the signal, the more for the descent."""
-        d, left = setting.n_features, 1 - (MARGIN_SHARE if self.margin == "private" else 0.0)
+        d, left = facts.n_features, 1 - (MARGIN_SHARE if self.margin == "private" else 0.0)
         part = left
-        if setting.budget.is_private:
-            part *= min(1.0, math.sqrt(NUMBERS.abundant / public_signal(setting)))
+        if facts.budget.is_private:
+            part *= min(1.0, math.sqrt(NUMBERS.abundant / public_signal(facts)))
         survey, first = part * NUMBERS.survey_share, part * NUMBERS.start_share
-        start = Ask("signal", (d,), first)
-        if (self.n_components or 1) == 1 and starts_by_choice(setting):
-            start = Ask("start", (d * len(THRESHOLDS),), first, choice=True)
-        descent = (self.n_steps or usual_steps(setting), self.sampling, self.sample_rate)
+        start = QuerySpec("signal", (d,), first)
+        if (self.n_components or 1) == 1 and starts_by_choice(facts):
+            start = QuerySpec("start", (d * len(THRESHOLDS),), first, choice=True)
+        descent = (self.n_steps or usual_steps(facts), self.sampling, self.sample_rate)
         asked = (
-            Ask("survey", (d + 2,), survey),
+            QuerySpec("survey", (d + 2,), survey),
             start,
-            Ask("margins", (2,), 1 - left),
-            Ask("gradients", (self._most_directions(d), d), left - survey - first, *descent),
+            QuerySpec("margins", (2,), 1 - left),
+            QuerySpec("gradients", (self._most_directions(d), d), left - survey - first, *descent),
         )
         return tuple(ask for ask in asked if ask.share > 0)
 
@@ -176,29 +176,29 @@ class ContrastiveRecipe:
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
-        balance = take_survey(plan, engine)
+        surveyed = take_survey(plan, engine)
         if "start" in plan:
-            balance, W = choose_start(self.n_components, plan, engine, balance)
+            surveyed, W = choose_start(self.n_components, plan, engine, surveyed)
             # One column tells nothing of the other directions, and no length.
-            signal, z = signal_to_noise(plan, balance, 1) / math.sqrt(NUMBERS.directions), 0.0
+            signal, z = signal_to_noise(plan, surveyed, 1) / math.sqrt(NUMBERS.directions), 0.0
         else:
-            W, z = find_start(self.n_components, plan, engine, balance)
-            signal = signal_to_noise(plan, balance, len(W))
-        margin = private_margin(plan, engine, balance) if self.margin == "private" else self.margin
-        W = descend(self, plan, engine, balance, W, margin)
+            W, z = find_start(self.n_components, plan, engine, surveyed)
+            signal = signal_to_noise(plan, surveyed, len(W))
+        margin = private_margin(plan, engine, surveyed) if self.margin == "private" else self.margin
+        W = descend(self, plan, engine, surveyed, W, margin)
         if self.n_components is not None:
-            return W * balance.scale
+            return W * surveyed.scale
         weight = euclid_weight(
-            balance.sure * signal, plan.n_features / (balance.sure * balance.mass), z
+            surveyed.sure * signal, plan.n_features / (surveyed.sure * surveyed.mass), z
         )
         if plan.n_features > WIDE:
             if weight > 1:  # public
                 warn(_WITHOUT_EUCLID, DataWarning)
-            return W * balance.scale
-        return with_euclid(W * balance.scale, weight / balance.length)
+            return W * surveyed.scale
+        return with_euclid(W * surveyed.scale, weight / surveyed.length)
 
 
-class Balance(NamedTuple):
+class SurveyResult(NamedTuple):
     """What the survey tells: column scale, typical length, share of similar pairs, weights of both kinds,
     effective number of pairs, which columns spread less than the noise shows, and what part of the effective
     pairs there is at least, for all that noise hides of the share."""
@@ -217,7 +217,7 @@ class Balance(NamedTuple):
         return round(1 / self.share) - 1
 
 
-def take_survey(plan: Plan, engine: Engine) -> Balance:
+def take_survey(plan: Plan, engine: Engine) -> SurveyResult:
     """Ask how the differences spread; put columns on one scale and pairs on balanced weights."""
     query, longest = plan["survey"], 2 * plan.data_norm
     clip = Survey.bound(query.mechanism.norm)
@@ -236,31 +236,31 @@ def take_survey(plan: Plan, engine: Engine) -> Balance:
     weights = (min(1.0, (1 - share) / share), min(1.0, share / (1 - share)))
     hidden, rarer = spread < NUMBERS.known * noise, min(share, 1 - share)
     sure = max(0.02, rarer - NUMBERS.known * noise / n) / rarer
-    return Balance(scale, length, share, weights, 2 * n * rarer, hidden, sure)
+    return SurveyResult(scale, length, share, weights, 2 * n * rarer, hidden, sure)
 
 
 def find_start(
-    n_components: int | None, plan: Plan, engine: Engine, balance: Balance
+    n_components: int | None, plan: Plan, engine: Engine, surveyed: SurveyResult
 ) -> tuple[FloatArray, float]:
     """Ask which columns carry signal; start a direction on each of the strongest.
 
     Returns them with z: how far, in deviations, the vector's squared length is from that of noise alone.
     """
     query, d, clip = plan["signal"], plan.n_features, NUMBERS.clip
-    signal = engine.answer(query, ColumnSignal(d, balance.weights, clip, balance.scale))
+    signal = engine.answer(query, ColumnSignal(d, surveyed.weights, clip, surveyed.scale))
     noise = query.noise_std(clip)
     most = min(d, n_components or NUMBERS.directions)
     order = np.argsort(-signal)[:most]
-    few = least_directions(plan, balance) if noise > 0 else most  # without noise they cost nothing
-    k = n_components or min(most, max(few, balance.directions))
+    few = least_directions(plan, surveyed) if noise > 0 else most  # without noise they cost nothing
+    k = n_components or min(most, max(few, surveyed.directions))
     W = np.zeros((k, d))
     W[np.arange(k), order[:k]] = np.sqrt(np.maximum(signal[order[:k]], 1e-9))
-    chance = d * noise**2 + clip**2 * plan.n_records * min(balance.weights)
+    chance = d * noise**2 + clip**2 * plan.n_records * min(surveyed.weights)
     z = max(0.0, float(signal @ signal) / chance - 1) * math.sqrt(d / 2)
     return W * (NUMBERS.start_length / np.linalg.norm(W)), z
 
 
-def least_directions(plan: Plan, balance: Balance) -> int:
+def least_directions(plan: Plan, surveyed: SurveyResult) -> int:
     """Fewest rows of W: half of the most where gradients are clipped least, else a third.
 
     The noise of pure epsilon grows with the number of rows: one.
@@ -268,33 +268,33 @@ def least_directions(plan: Plan, balance: Balance) -> int:
     if plan["gradients"].mechanism.norm == "l1":
         return 1
     third, half = NUMBERS.directions // 3, NUMBERS.directions // 2
-    return half if usual_clip(signal_to_noise(plan, balance, third)) == NUMBERS.clip else third
+    return half if usual_clip(signal_to_noise(plan, surveyed, third)) == NUMBERS.clip else third
 
 
 def choose_start(
-    n_components: int | None, plan: Plan, engine: Engine, balance: Balance
-) -> tuple[Balance, FloatArray]:
+    n_components: int | None, plan: Plan, engine: Engine, surveyed: SurveyResult
+) -> tuple[SurveyResult, FloatArray]:
     """Choose the column to start on, and its scale where noise hides how it spreads."""
     limits = tuple(plan.data_norm * t for t in THRESHOLDS)
-    scores = ColumnScores(plan.n_features, limits, balance.weights)
+    scores = ColumnScores(plan.n_features, limits, surveyed.weights)
     column, threshold = scores.candidate(engine.choose(plan["start"], scores))
-    scale = balance.scale.copy()
-    if balance.hidden is not None and balance.hidden[column]:
+    scale = surveyed.scale.copy()
+    if surveyed.hidden is not None and surveyed.hidden[column]:
         # The survey only tells that it spreads less than the noise; the threshold tells how much.
         scale[column] = max(scale[column], NUMBERS.at_threshold / threshold)
     # More classes have more directions between them: on the columns that spread most.
-    k = n_components or min(NUMBERS.directions, plan.n_features, max(1, balance.directions))
-    order = [column, *(j for j in np.argsort(balance.scale) if j != column)][:k]
+    k = n_components or min(NUMBERS.directions, plan.n_features, max(1, surveyed.directions))
+    order = [column, *(j for j in np.argsort(surveyed.scale) if j != column)][:k]
     W = np.zeros((k, plan.n_features))
     W[np.arange(k), order] = NUMBERS.start_length / math.sqrt(k)
-    return balance._replace(scale=scale), W
+    return surveyed._replace(scale=scale), W
 
 
-def private_margin(plan: Plan, engine: Engine, balance: Balance) -> float:
+def private_margin(plan: Plan, engine: Engine, surveyed: SurveyResult) -> float:
     """Mean scaled distance of dissimilar pairs, from a noisy sum and a noisy count."""
     query, longest = plan["margins"], 4.0
     clip = DissimilarDistances.bound(query.mechanism.norm)
-    total, count = engine.answer(query, DissimilarDistances(longest, clip, balance.scale))
+    total, count = engine.answer(query, DissimilarDistances(longest, clip, surveyed.scale))
     return float(np.clip(longest * total / max(count, 1.0), 0.25, longest))
 
 
@@ -302,20 +302,20 @@ def descend(
     recipe: ContrastiveRecipe,
     plan: Plan,
     engine: Engine,
-    balance: Balance,
+    surveyed: SurveyResult,
     W: FloatArray,
     margin: float,
 ) -> FloatArray:
     """Clipped noisy steps on the loss, shrunk against noise and sampling error, averaged."""
     query, (k, d) = plan["gradients"], W.shape
-    noise, batch = total_noise(plan, balance, k), query.sample_rate * balance.mass
-    signal = signal_to_noise(plan, balance, k)
+    noise, batch = total_noise(plan, surveyed, k), query.sample_rate * surveyed.mass
+    signal = signal_to_noise(plan, surveyed, k)
     # A gradient is about 1 long. A small bound keeps directions alone, which is biased, with less noise.
     clip = recipe.max_grad_norm or usual_clip(signal)
     step = recipe.learning_rate or NUMBERS.reach * signal / query.steps
     shrunk = step * NUMBERS.shrinkage * noise / batch
     loss = LOSSES[recipe.loss](margin)
-    longest = 2 * plan.data_norm * float(balance.scale.max())
+    longest = 2 * plan.data_norm * float(surveyed.scale.max())
     average, counted = np.zeros_like(W), 0
     stretch = max(1, query.steps // MOST_SHRINKINGS)
     for t in range(0, query.steps, stretch):
@@ -326,7 +326,7 @@ def descend(
             # Of W = 0 that may be 0, and no noise has that length.
             least = loss.gradient_bound(float(np.linalg.norm(W, 2)), longest)
             bound = min(bound, max(least, _TINY))
-        gradient = SetGradient(W, loss, bound, balance.weights, balance.scale)
+        gradient = SetGradient(W, loss, bound, surveyed.weights, surveyed.scale)
         way = engine.descend(query, gradient, step / (batch * clip), now) - W
         part = part_within(now * margin, way)
         # A part of a step has that part of its noise. All of it is taken off the usual steps, as fitted.
@@ -352,16 +352,16 @@ def usual_clip(signal: float) -> float:
     return min(NUMBERS.clip, signal / NUMBERS.unclipped)
 
 
-def signal_to_noise(plan: Plan, balance: Balance, k: int) -> float:
+def signal_to_noise(plan: Plan, surveyed: SurveyResult, k: int) -> float:
     """Effective number of pairs, over the length of the noise on the average gradient."""
-    batch = plan["gradients"].sample_rate * balance.mass
-    return batch / (total_noise(plan, balance, k) * math.sqrt(plan.n_features * k))
+    batch = plan["gradients"].sample_rate * surveyed.mass
+    return batch / (total_noise(plan, surveyed, k) * math.sqrt(plan.n_features * k))
 
 
-def total_noise(plan: Plan, balance: Balance, k: int) -> float:
+def total_noise(plan: Plan, surveyed: SurveyResult, k: int) -> float:
     """Noise on each entry of the average gradient, with the sampling error of pairs that are a sample."""
     query = plan["gradients"]
-    batch = query.sample_rate * balance.mass
+    batch = query.sample_rate * surveyed.mass
     by_sampling = NUMBERS.sampling * math.sqrt(batch / (plan.n_features * k))
     # What the average of all gradients keeps on each entry, in units of the clip bound.
     kept = query.noise_std(l1_width(plan, k)) / math.sqrt(query.steps)
@@ -606,11 +606,11 @@ class GroupRecipe(ContrastiveRecipe):
     n_pairs: int = 1
     n_classes: int | None = None  # the public number of classes, where people have one each
 
-    def ask(self, setting: Setting) -> tuple[Ask, ...]:
+    def ask(self, facts: PublicFacts) -> tuple[QuerySpec, ...]:
         """As of pairs, without a choice, to whose scores a group would add those of many pairs."""
         return tuple(
-            Ask("signal", (setting.n_features,), ask.share) if ask.choice else ask
-            for ask in super().ask(setting)
+            QuerySpec("signal", (facts.n_features,), ask.share) if ask.choice else ask
+            for ask in super().ask(facts)
         )
 
     def options(self) -> dict[str, Any]:
