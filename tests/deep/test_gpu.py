@@ -7,6 +7,8 @@ torch = pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torc
 from torch.utils._triton import has_triton  # noqa: E402
 
 from pairveil.deep import arithmetic  # noqa: E402
+from pairveil.deep.network import Network  # noqa: E402
+from pairveil.deep.records import contrastive  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     not (torch.cuda.is_available() and has_triton()), reason="needs an NVIDIA GPU"
@@ -39,3 +41,15 @@ def test_kernels_equal_plain_torch(shape, kind):
             {"rtol": 1e-4, "atol": 1e-3} if name == "products" else {"rtol": 1e-12, "atol": 1e-12}
         )
         torch.testing.assert_close(own, plain, **exact)
+
+
+@pytest.mark.parametrize("micro_batch", [4, 64])
+def test_convolutions_that_add_up_in_any_order_are_no_mixing(micro_batch):
+    """cuDNN adds a sum's parts in any order, so that what nearly cancels differs from run to run."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 32, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(32, 64, 3, padding=1),
+        torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(64 * 16 * 16, 16),
+    )  # fmt: skip
+    for _ in range(5):  # two runs may agree by chance
+        Network(module, contrastive, (1, 16, 16), device="cuda", micro_batch=micro_batch)
