@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from pairveil._lazy import new_axes
 from pairveil.errors import PairveilWarning
 from pairveil.graph.choosing import SELECTIONS_OF_PAIRS, recommended_selection
 from pairveil.graph.kappa import Kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
 from pairveil.learners.expected import ENOUGH, ExpectedGain, expected_gain, was_measured
 from pairveil.learners.preparing import Prepared
-from pairveil.plots import new_axes
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import UNITS, round_up, times_in_100
 from pairveil.records.pairset import PairSet
