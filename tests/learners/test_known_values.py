@@ -37,8 +37,8 @@ from pairveil.learners.contrastive.recipe import (
     usual_clip,
 )
 from pairveil.learners.estimator import check_calibration
-from pairveil.learners.expected import expected_gain, gain_by_epsilon, range_at
 from pairveil.learners.histogram import best_threshold, cells_of, match_odds, root
+from pairveil.learners.outlook import expected_gain, gain_by_epsilon, range_at
 from pairveil.learners.ranking import Asked, as_items, fit_strengths, rank_sets
 from pairveil.learners.tuples import blend_of, packed, triangle, unpacked
 from pairveil.privacy.mechanisms import Budget
