@@ -15,12 +15,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pairveil._warn import warn
 
 from pairveil.array_types import FloatArray
 from pairveil.audit import published
 from pairveil.audit.published import data_margin, steps, unit_rows
-from pairveil.errors import InputError, PrivacyLeakWarning
+from pairveil.errors import InputError, PrivacyLeakWarning, warn
 from pairveil.privacy.compose import epsilon_from_mu
 
 

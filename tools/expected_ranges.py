@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.files import write_file
-from pairveil.learners.expected import range_at
+from pairveil.learners.outlook import range_at
 from pairveil.privacy.mechanisms import mechanism_named
 from tools.expected_runs import CLASS_RESULTS, RESULTS
 

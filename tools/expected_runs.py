@@ -41,7 +41,7 @@ from threadpoolctl import threadpool_limits
 from pairveil.evaluation.scores import pair_auc
 from pairveil.files import write_file
 from pairveil.learners.contrastive.learner import ContrastiveMetricLearner, DPPMetricLearner
-from pairveil.learners.expected import strength_of, was_measured
+from pairveil.learners.outlook import strength_of, was_measured
 
 RESULTS = Path("benchmarks/results/expected.json")
 CLASS_RESULTS = Path("benchmarks/results/expected_classes.json")

@@ -1,4 +1,4 @@
-"""Names that a package offers and loads on first use: whoever takes one pays for no other."""
+"""What is loaded on first use: a package's own names, and optional packages by the extra that brings them."""
 
 from __future__ import annotations
 
@@ -55,6 +55,11 @@ def need(package: str, extra: str, purpose: str) -> ModuleType:
     """
     with naming(extra, purpose):
         return import_module(package)
+
+
+def new_axes() -> Any:
+    """New axes of a new figure; says what to install where matplotlib is missing."""
+    return need("matplotlib.pyplot", "plots", "A picture").subplots()[1]
 
 
 def offered(

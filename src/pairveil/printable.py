@@ -4,13 +4,15 @@ A caveat, a column name or a file name can hold terminal escape sequences (which
 retype a terminal), bidirectional overrides (which show a sentence in another order) and line breaks
 (which forge a line of our own). `printable` is what every foreign text passes through before it is
 shown: errors and warnings by themselves (`pairveil.errors`), the command line by its consoles, the
-report by its markup.
+report by its markup, a notebook by `html_table`.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Sequence
+from html import escape
 
 UNPRINTABLE = "?"
 # Letters and signs of scripts are kept; this is what can act on a terminal or on the order of a line:
@@ -50,6 +52,19 @@ def shortened(names: list[str] | tuple[str, ...], at_most: int = 20) -> str:
 def many(n: int, one: str, several: str) -> str:
     """A number with words that agree with it: '1 pair joins', '3 pairs join'."""
     return f"{n} {one if n == 1 else several}"
+
+
+def html_table(headings: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
+    """A table as HTML, every cell escaped; foreign text cannot act in it."""
+    head = "".join(f"<th>{_safe(one)}</th>" for one in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_safe(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>" + (f"<p>{_safe(note)}</p>" if note else "")
+
+
+def _safe(cell: object) -> str:
+    return escape(printable(str(cell)))
 
 
 # ---- text in CSV files that a spreadsheet would run ---------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from pairveil import DPPMetricLearner
 from pairveil.cli.terminal import Terminal
 from pairveil.jobs.fit import expected_effect, tell_better_selection, tell_plan
-from pairveil.learners.expected import (
+from pairveil.learners.outlook import (
     RANGES,
     expected_gain,
     gain_by_epsilon,

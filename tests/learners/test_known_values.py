@@ -8,7 +8,7 @@ import pytest
 
 from pairveil import DPPMetricLearner, InputError, design_pairs
 from pairveil.engine.plan import PublicFacts
-from pairveil.learners import inputs, matrices, preparing
+from pairveil.learners import inputs, preparing, recipes
 from pairveil.learners.base import checkpoint_bytes, how_to_resume, most_rows
 from pairveil.learners.classes import (
     ClassWindows,
@@ -37,8 +37,8 @@ from pairveil.learners.contrastive.recipe import (
     usual_clip,
 )
 from pairveil.learners.estimator import check_calibration
-from pairveil.learners.expected import expected_gain, gain_by_epsilon, range_at
 from pairveil.learners.histogram import best_threshold, cells_of, match_odds, root
+from pairveil.learners.outlook import expected_gain, gain_by_epsilon, range_at
 from pairveil.learners.ranking import Asked, as_items, fit_strengths, rank_sets
 from pairveil.learners.tuples import blend_of, packed, triangle, unpacked
 from pairveil.privacy.mechanisms import Budget
@@ -130,17 +130,17 @@ def test_an_entity_is_in_the_pairs_of_its_busiest_records():
 
 
 def test_proximal_steps():
-    assert matrices.shrink_singular_values(np.diag([3.0, 0.5]), 1.0) == near(np.diag([2.0, 0.0]))
-    shrunk = matrices.shrink_columns(np.array([[3.0, 0.5], [4.0, 0.0]]), 1.0)
+    assert recipes.shrink_singular_values(np.diag([3.0, 0.5]), 1.0) == near(np.diag([2.0, 0.0]))
+    shrunk = recipes.shrink_columns(np.array([[3.0, 0.5], [4.0, 0.0]]), 1.0)
     assert shrunk == near(np.array([[2.4, 0.0], [3.2, 0.0]]))
     step = np.array([[3.0, 4.0]])
     assert [part_within(length, step) for length in (1.0, 9.0)] == near([0.2, 1.0])
 
 
 def test_euclid_beside_few_directions():
-    rest = matrices.across(np.array([[0.6, 0.8, 0.0]]))
+    rest = recipes.across(np.array([[0.6, 0.8, 0.0]]))
     assert rest == near(np.array([[-0.8, 0.6, 0.0], [0.0, 0.0, 1.0]]))
-    metric = matrices.with_euclid(np.array([[0.0, 2.0]]), 1.0)
+    metric = recipes.with_euclid(np.array([[0.0, 2.0]]), 1.0)
     assert metric == near(np.array([[0.0, 5**0.5], [1.0, 0.0]]))
 
 

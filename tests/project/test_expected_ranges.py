@@ -18,7 +18,7 @@ from tools.expected_ranges import (
 )
 from tools.expected_runs import TABLES
 
-from pairveil.learners.expected import range_at
+from pairveil.learners.outlook import range_at
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=["pairs", "people"])

@@ -14,7 +14,7 @@ from pairveil import DPPMetricLearner, design_pairs
 from pairveil.audit.auditor import Claim, audit_scores
 from pairveil.audit.targets import released_plan
 from pairveil.errors import InputError
-from pairveil.learners.expected import expected_gain, gain_by_epsilon
+from pairveil.learners.outlook import expected_gain, gain_by_epsilon
 from pairveil.privacy.certificate import Certificate
 from pairveil.report.data import PublicTest, Score, Summary
 from pairveil.report.facts import SCORES, read_evaluation

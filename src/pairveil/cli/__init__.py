@@ -1,4 +1,4 @@
-"""The command line, thin: each module has the commands of one subject and registers them with the app.
+"""The command line, thin: `app` makes a command of each job (`pairveil.jobs`), `terminal` shows what it says.
 
-Options are read, checked and shown here; the work is done by the packages that commands import when they run.
+Options are read here. Jobs check what they mean, and import what does the work when they run.
 """

@@ -18,7 +18,7 @@ except ImportError:  # pragma: no cover - a machine without the extra
         "pairveil.deep needs torch: install the extra (pip install 'pairveil[torch]')"
     ) from None
 
-from pairveil.deep.adapters import add_adapters, merge_adapters
+from pairveil.deep.layers import add_adapters, merge_adapters
 from pairveil.deep.network import Network
 from pairveil.deep.recipe import NetworkGradient
 from pairveil.deep.records import LOSSES, from_indices

@@ -27,10 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairveil._lazy import new_axes
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError
 from pairveil.graph import GraphSummary, RankedPerson, loops
-from pairveil.plots import html_table, new_axes
+from pairveil.printable import html_table
 from pairveil.records.canonical import as_index, order_of_ids, ranks, records_of
 from pairveil.records.kinds import PAIRS, TUPLES
 from pairveil.records.validation import check_members, is_text, without_levels

@@ -44,7 +44,7 @@ class DemoJob(Job):
         from pairveil.evaluation.scores import gain_kept
         from pairveil.graph.choosing import design_pairs
         from pairveil.learners.contrastive.learner import DPPMetricLearner
-        from pairveil.learners.expected import expected_gain
+        from pairveil.learners.outlook import expected_gain
         from pairveil.records.embedded import label_pairs, load_students, student_schema
         from pairveil.records.pairset import PairSet
         from pairveil.release.metric import ReleasedMetric

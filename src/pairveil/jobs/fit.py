@@ -525,7 +525,7 @@ def _save(learner: Any, training: Training, draft: Any, digest: str | None) -> A
 
 def expected_effect(planned: Any) -> str:
     """One line on what to expect of a planned fit, from its certificate."""
-    from pairveil.learners.expected import expected_gain, n_learned
+    from pairveil.learners.outlook import expected_gain, n_learned
 
     gain = expected_gain(planned)
     used, features = n_learned(planned), planned.plan["n_features"]
@@ -572,7 +572,7 @@ def tell_plan(tell: Telling, planned: Any, headline: str, *, expected: bool = Tr
             f"parts, so nobody pays for both."
         )
     tell_epsilons(tell, planned)
-    from pairveil.learners.expected import was_measured
+    from pairveil.learners.outlook import was_measured
 
     if tell.talks and expected and was_measured(planned):
         tell.say(expected_effect(planned))

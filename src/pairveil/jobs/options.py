@@ -374,7 +374,7 @@ def yardstick(X: NDArray[np.float64], classes: ArrayLike) -> float | None:
 
 def _expected(certificate: Any) -> tuple[tuple[float, float, float], ...]:
     """The range of the gain at a grid of epsilons, this one among them."""
-    from pairveil.learners.expected import gain_by_epsilon
+    from pairveil.learners.outlook import gain_by_epsilon
 
     if certificate is None or not certificate.verify():
         return ()

@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from pairveil._lazy import naming
+from pairveil._lazy import naming, new_axes
 from pairveil.errors import InputError
 from pairveil.foreign import decode, parse_json
-from pairveil.plots import html_table, new_axes
-from pairveil.printable import printable
+from pairveil.printable import html_table, printable
 from pairveil.privacy.events import (
     Event,
     GaussianEvent,

@@ -16,10 +16,10 @@ from msgspec.structs import asdict, astuple
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from pairveil._lazy import new_axes
 from pairveil.array_types import FloatArray
 from pairveil.errors import InputError
 from pairveil.foreign import decode
-from pairveil.plots import new_axes
 from pairveil.privacy.certificate import Certificate
 from pairveil.release.release import CURVE_FILE, About, JsonRelease
 

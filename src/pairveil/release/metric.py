@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from pairveil._lazy import new_axes
 from pairveil.array_types import FloatArray
 from pairveil.column_names import in_order
 from pairveil.errors import InputError, MissingExtraError
 from pairveil.files import FolderDraft
 from pairveil.foreign import as_csr, parse_json
-from pairveil.plots import html_table, new_axes
-from pairveil.printable import printable
+from pairveil.printable import html_table, printable
 from pairveil.privacy.certificate import Certificate
 from pairveil.release import FORMATS
 from pairveil.release.release import METRIC_FILE, ROOM, SCHEMA_FILE, About, Release, reserve
