@@ -306,6 +306,7 @@ def test_signing(ring: Path, tmp_path: Path) -> None:
     (folder / "metric.safetensors").write_bytes(b"changed")
     tampered = run(*checked, cwd=tmp_path)
     assert (tampered.code, "tampered with: metric.safetensors" in tampered.err) == (2, True)
+    shutil.copy(ring / "release" / "metric.safetensors", folder)
     (folder / "certificate.json").unlink()
     bare = run(*checked, cwd=tmp_path)
     assert (bare.code, "tampered with: certificate.json" in bare.err) == (2, True)
