@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 import stat
@@ -22,7 +23,7 @@ from pairveil import (
     PairSet,
     error_curve,
 )
-from pairveil.jobs.received import recount
+from pairveil.jobs.received import make_salt, recount
 from pairveil.learners.preparing import entity_sentence
 from pairveil.linkage import PrivateLinkageModel
 from pairveil.privacy.units import PEOPLE_TOGETHER, UNITS, public_of
@@ -305,6 +306,26 @@ def test_signing(ring: Path, tmp_path: Path) -> None:
     (folder / "metric.safetensors").write_bytes(b"changed")
     tampered = run(*checked, cwd=tmp_path)
     assert (tampered.code, "tampered with: metric.safetensors" in tampered.err) == (2, True)
+    shutil.copy(ring / "release" / "metric.safetensors", folder)
+    (folder / "certificate.json").unlink()
+    bare = run(*checked, cwd=tmp_path)
+    assert (bare.code, "tampered with: certificate.json" in bare.err) == (2, True)
+
+
+def test_a_salt_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill before the write left an empty file, which every later command refused."""
+    seen = []
+
+    def before(descriptor: int) -> None:
+        seen.append((tmp_path / "salt.txt").exists())
+
+    monkeypatch.setattr(os, "fsync", before)
+    salt = make_salt(tmp_path / "salt.txt")
+    assert seen[0] is False
+    assert (len(salt), make_salt(tmp_path / "salt.txt")) == (32, salt)
+    assert stat.S_IMODE((tmp_path / "salt.txt").stat().st_mode) == 0o600
 
 
 def test_a_page_does_not_go_into_a_signed_folder(ring: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     cross_val_predict,
@@ -289,7 +289,15 @@ def test_grid_search_works_and_is_charged(entry):
     assert len(ledger.entries) == 5  # 2 candidates x 2 folds, and the refit
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", ["roc_auc", "f1"]])
+def _share_right(learner, pairs, y):
+    return float((learner.predict(pairs) == y).mean())
+
+
+def _ranked(learner, pairs, y):
+    return roc_auc_score(y, learner.decision_function(pairs))
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", ["roc_auc", "f1"], _share_right])
 def test_a_search_by_predictions_is_refused_before_it_spends(entry, scoring):
     """predict needs a threshold that no fold has: every score would be nan, and every fit paid for."""
     template = entry.build(preprocessor=X)
@@ -305,7 +313,8 @@ def test_a_search_by_predictions_is_refused_before_it_spends(entry, scoring):
         cross_validate(learner, PAIRS, Y, cv=2, scoring=scoring)
     assert ledger.entries == ()
     cross_validate(learner, PAIRS, Y, cv=2, scoring="roc_auc")
-    assert len(ledger.entries) == 2
+    cross_validate(learner, PAIRS, Y, cv=2, scoring=_ranked)
+    assert len(ledger.entries) == 4
 
 
 @pytest.mark.parametrize(

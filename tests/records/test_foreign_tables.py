@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import os
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -234,6 +235,16 @@ def test_small_files_that_declare_a_huge_table_are_refused_before_they_are_decod
     sparse.save_npz(tmp_path / "s.npz", tall)
     with pytest.raises(InputError, match=GROWN):
         read_features(tmp_path / "s.npz")
+
+
+def test_people_who_are_there_many_times_are_found_at_once(tmp_path: Path) -> None:
+    """100 kB of one id over and over took minutes: each text was compared with each."""
+    ids = ["ann", "bob"] + ["cid"] * 100_000
+    pq.write_table(pa.table({"id": ids, "x": np.zeros(len(ids))}), tmp_path / "p.parquet")
+    start = time.process_time()
+    found = read_features(tmp_path / "p.parquet", leave_out=True)
+    assert time.process_time() - start < 5
+    assert (found.ids.tolist(), len(found.problems[0].rows)) == (["ann", "bob"], 99_999)
 
 
 def test_a_compressed_text_is_counted_while_it_is_read(tmp_path: Path, monkeypatch) -> None:

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from pairveil import DPPMetricLearner, ReleasedMetric, Schema
+from pairveil import DPPMetricLearner, ReleasedMetric, Schema, error_curve
 from pairveil.linkage import ReleasedLinkage
 from pairveil.release.signing import new_key, sign
 from pairveil.schema.columns import NumberColumn
@@ -72,6 +72,16 @@ from pairveil.linkage import ReleasedLinkage
 print(ReleasedLinkage.load(sys.argv[1]).match_weights([[1]]).round(1))
 """
     assert receive(code, tmp_path / "link").stdout == "[3.]\n"
+
+
+def test_an_error_curve_is_checked_as_a_metric_is(tmp_path):
+    y, people = np.repeat([1, -1], 200), np.arange(800).reshape(-1, 2)
+    curve = error_curve(np.where(y > 0, 0.9, 0.1), y, people, 2.0, 1e-5, (0, 1))
+    curve.save(tmp_path / "curve")
+    done = receive(COMMAND, "certificate", tmp_path / "curve")
+    said = " ".join(done.stderr.split())
+    assert "the file is the certified one, not signed. Recomputing epsilon needs the package" in said
+    assert 'pip install "pairveil[verify]"' in said
 
 
 def test_raw_rows_need_tables_and_say_so(tmp_path):

@@ -114,6 +114,8 @@ def test_the_server_listens_on_this_machine_alone(project, monkeypatch) -> None:
 
     def run(server, sockets) -> None:
         os.umask(mask := os.umask(0))
+        server.config.load()
+        assert server.config.ws_protocol_class is None  # who asks for one is a stranger like others
         found.append((sockets[0].getsockname()[0], server.config.access_log, mask))
 
     monkeypatch.setattr("uvicorn.Server.run", run)

@@ -347,7 +347,7 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
     assert "release/metric.safetensors" in archive.namelist()
     assert "people kept out of learning" in page
     assert metric.certificate.plan["score"]["n_pairs"] > 0
-    _sign_and_receive(client)
+    _sign_and_receive(client, project)
     # A second confirmation, from a tab that was left open, spends nothing.
     client.post("/confirm", data={"shown": shown, "read": "yes"})
     assert len(PrivacyLedger.open(project.ledger).entries) == 1
@@ -357,7 +357,7 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
     assert project.ledger.is_file()
 
 
-def _sign_and_receive(client) -> None:
+def _sign_and_receive(client, project: Project) -> None:
     """By a button; whoever gets the release checks it by the key, in the studio too."""
     assert client.get("/sender.pub").status_code == 404
     page = client.post("/sign")
@@ -383,6 +383,10 @@ def _sign_and_receive(client) -> None:
         assert "/" not in refused.json()["problem"].replace("and/or", "")
         assert client.get("/read/report").status_code == 404
     assert client.put("/read/key", content=b"x" * 20_000).status_code == 400
+    project.key.unlink()
+    vain = client.post("/sign")
+    assert (vain.status_code, "there is no file sender.pem" in vain.text) == (400, True)
+    assert "Download the release" in vain.text
 
 
 def test_two_tabs_cannot_confirm_what_was_not_shown(client, project, at, monkeypatch) -> None:

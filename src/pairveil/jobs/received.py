@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from pairveil.errors import InputError, MissingExtraError
+from pairveil.files import write_file
 from pairveil.jobs.job import FILES, RECEIVE, REPORT, Job, Telling, argument, option
 from pairveil.jobs.options import (
     FEATURES_HELP,
@@ -66,12 +66,10 @@ class CertificateJob(GraphOptions, Job):
         signature, failures, said = self._signature()
         try:
             found = load_release(self.folder).certificate
+            if found is None:
+                raise InputError(f"{self.folder} has no certificate: it was not learned privately")
         except InputError as problem:
             raise InputError(failures[0] if failures else str(problem)) from None
-        if found is None:
-            raise InputError(
-                f"{self.folder} has no certificate: this metric was not learned privately"
-            )
         try:
             result = found.verify()
         except MissingExtraError as problem:
@@ -572,12 +570,7 @@ def make_salt(file: Path) -> bytes:
     if file.exists():
         return read_salt(file)
     salt = secrets.token_bytes(32)
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError:
-        raise InputError(f"--graph-salt: {file} cannot be written") from None
-    with os.fdopen(handle, "w", encoding="ascii") as out:
-        out.write(salt.hex() + "\n")
+    write_file(file, salt.hex() + "\n", mode=0o600, new=True)
     return salt
 
 

@@ -548,6 +548,12 @@ def _graphs(records: Any) -> tuple[GraphSummary | None, GraphSummary | None]:
     )
 
 
+def _asked_by(scorer: Any) -> tuple[str, ...]:
+    """What a scorer asks of an estimator; of a function, the names that stand in it."""
+    names: tuple[str, ...] = getattr(getattr(scorer, "__code__", None), "co_names", ())
+    return (*names, getattr(scorer, "_response_method", ""))
+
+
 def _predictions_are_scored() -> bool:
     """Whether a search or cross-validation that is making clones scores them by ``predict``.
 
@@ -561,7 +567,7 @@ def _predictions_are_scored() -> bool:
             scorers = held.get("scorers", held.get("scorer"))  # of a search, or of a curve
             if scorers is not None:
                 every = getattr(scorers, "_scorers", {"score": scorers}).values()
-                return any(getattr(one, "_response_method", None) == "predict" for one in every)
+                return any("predict" in _asked_by(one) for one in every)
             if frame.f_code.co_name == "cross_val_predict":
                 return bool(held.get("method") == "predict")
         frame = frame.f_back  # type: ignore[assignment]

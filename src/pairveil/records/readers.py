@@ -135,7 +135,9 @@ def _table_of(people: Read, merge_similar_ids: bool, leave_out: bool) -> Feature
     again = repeated_rows(ids) if leave_out else ()
     if not len(again):
         return FeatureTable(ids, values, names, problems=problems)
-    once = ~np.isin(ids, ids[again])
+    # Not np.isin: among texts it compares each with each.
+    _, place, times = np.unique(ids, return_inverse=True, return_counts=True)
+    once = times[place] == 1
     if not once.any():
         raise InputError("nobody is left: every id is that of more than one row")
     repeated = Problem("people", "repeated id", np.asarray(again) + 1)

@@ -14,7 +14,6 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, astuple
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
 
 from pairveil._lazy import new_axes
 from pairveil.array_types import FloatArray
@@ -36,6 +35,8 @@ def deviates(rates: Any) -> NDArray[np.float64]:
     >>> deviates(np.array([0.0, 0.5, 1.0])).round(2)
     array([-3.72,  0.  ,  3.72])
     """
+    from scipy.special import ndtri  # here: who receives a curve may not have it
+
     return np.asarray(ndtri(np.clip(rates, DET_TICKS[0], 1 - DET_TICKS[0])))
 
 
@@ -206,6 +207,8 @@ class ErrorCurve(JsonRelease):
         >>> curve.pairs_for_band(0.05) < curve.pairs_for_band(0.01) < 20_000
         True
         """
+        from scipy.special import ndtri
+
         check_rate(fmr)
         tail = (1 - self.confidence) / (8 * len(self.thresholds))
         slack = -float(ndtri(tail)) * self.count_noise
@@ -286,7 +289,7 @@ class ErrorCurve(JsonRelease):
         ax.plot(lines[0][:, 0], lines[0][:, 1])
         ax.set(xlabel="false-match rate", ylabel="false non-match rate" if det else "matches found")
         if det:
-            places, names = ndtri(DET_TICKS), [f"{100 * tick:g} %" for tick in DET_TICKS]
+            places, names = deviates(DET_TICKS), [f"{100 * tick:g} %" for tick in DET_TICKS]
             ax.set_xticks(places, names)
             ax.set_yticks(places, names)
         ax.legend()
@@ -388,6 +391,8 @@ def operating_points(curve: ErrorCurve, rates: Iterable[float]) -> list[Operatin
 
 def upper_end(count: Any, n: float, tail: float) -> Any:
     """Upper end of Clopper and Pearson's interval: a larger rate gives so few with probability ``tail``."""
+    from scipy.special import betaincinv
+
     inside = np.minimum(count, n)
     free = np.maximum(n - inside, 1e-9)
     return np.where(inside >= n, 1.0, betaincinv(inside + 1.0, free, 1 - tail))

@@ -96,6 +96,7 @@ class Studio:
             ),
             "confirm": lambda: pages.confirm_page(self.project),
             "progress": self._status,
+            "done": lambda: pages.done_page(self.project),
         }
         try:
             return self.page(step, problem, **content[step]())
@@ -121,6 +122,10 @@ class Studio:
         except PairveilError as problem:
             return self._show(name if asked else "schema", str(problem), form)
         return self._elsewhere(name) or self._show(name)
+
+    async def refused(self, _: Request, problem: Exception) -> Response:
+        """What was asked for in vain, on the page of the step that was reached."""
+        return self._show(pages.reached(self.project, self.fitting.state()), str(problem))
 
     async def home(self, _: Request) -> Response:
         """To the step that was reached."""
@@ -242,7 +247,7 @@ class Studio:
 
     async def done(self, _: Request) -> Response:
         """Download the release and read the report."""
-        return self._elsewhere("done") or self.page("done", **pages.done_page(self.project))
+        return self._elsewhere("done") or self._show("done")
 
     async def release(self, _: Request) -> Response:
         """The release as a zip file."""
@@ -448,5 +453,6 @@ def create_app(project: Project, token: str | None = None, port: int = 8765) -> 
         Route("/over", studio.over, methods=["POST"]),
         Route("/assets/{name}", studio.asset),
     ]
-    app = Starlette(routes=routes, lifespan=studio.lifespan, exception_handlers={Exception: _sorry})
+    wrong: Any = {PairveilError: studio.refused, Exception: _sorry}
+    app = Starlette(routes=routes, lifespan=studio.lifespan, exception_handlers=wrong)
     return Guard(app, token or secrets.token_urlsafe(32), port)

@@ -90,6 +90,7 @@ def serve(project: Project, port: int, announce: Callable[[str], None]) -> None:
             access_log=False,
             server_header=False,
             date_header=False,
+            ws="none",  # nothing here is a WebSocket, and whoever asks for one is answered as others are
             timeout_graceful_shutdown=3,
         )
         listening.listen(64)
