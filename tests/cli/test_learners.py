@@ -313,7 +313,7 @@ def test_people_of_a_household_count_as_one_person(folder: Path, tmp_path: Path)
 
 OWN = """
 import numpy as np
-from pairveil.engine.plan import Ask
+from pairveil.engine.plan import QuerySpec
 from pairveil.learners.estimator import PrivateMetricLearner
 from learners import StatisticsLearner
 

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
+import pairveil.engine
 from pairveil import DPPMetricLearner, PrivacyLedger
 from pairveil.engine import plan as planning
 from pairveil.engine.kernels import checked
-from pairveil.engine.plan import SLACK_SHARE, PublicFacts, plan_within
+from pairveil.engine.plan import SLACK_SHARE, PublicFacts, QuerySpec, plan_within
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.grid import choose_grid
@@ -120,3 +121,9 @@ def test_a_sample_that_delta_alone_would_pay_for_is_refused():
     usual = ContrastiveRecipe(n_steps=20, sampling="poisson", sample_rate=1e-3)
     plan, _ = plan_within(usual, facts, 1e-5, 1, exact=True)
     assert plan["gradients"].noise_multiplier > 0.3
+
+
+@pytest.mark.parametrize(("was", "now"), [("Ask", QuerySpec), ("Setting", PublicFacts)])
+def test_names_of_version_0_2_work_and_say_what_they_are_now(was, now):
+    with pytest.warns(DeprecationWarning, match=f"{was} is {now.__name__} now"):
+        assert getattr(pairveil.engine, was) is now

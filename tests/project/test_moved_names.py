@@ -54,6 +54,7 @@ def is_listed(path: str) -> bool:
     return any(re.search(pattern, WAS) for pattern in [*places, last])
 
 
+@pytest.mark.filterwarnings("ignore:.* now:DeprecationWarning")
 @pytest.mark.parametrize("path", NAMES)
 def test_a_public_name_is_there_or_in_the_table(path):
     assert is_there(path) or is_listed(path)

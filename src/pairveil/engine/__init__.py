@@ -16,11 +16,10 @@ __all__ = ["Plan", "PublicFacts", "QuerySpec", "Recipe", "Statistic", "open_dask
 __getattr__ = offered(
     __name__,
     {
-        "pairveil.engine.plan": "Plan PublicFacts QuerySpec Recipe",
+        "pairveil.engine.plan": "Plan PublicFacts QuerySpec Recipe Ask Setting",
         "pairveil.engine.statistics": "Statistic",
         "pairveil.engine.backends.dask": "open_dask_pairs",
     },
-    gone={"Ask": "it is QuerySpec now", "Setting": "it is PublicFacts now"},
 )
 
 if TYPE_CHECKING:

@@ -60,8 +60,8 @@ class CheckpointLock:
     Examples
     --------
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, Hold(f"{folder}/fit") as held:
-    ...     Hold(f"{folder}/fit")
+    >>> with tempfile.TemporaryDirectory() as folder, CheckpointLock(f"{folder}/fit") as held:
+    ...     CheckpointLock(f"{folder}/fit")
     Traceback (most recent call last):
     ...
     pairveil.errors.InputError: another fit is using this checkpoint; give each its own
@@ -116,7 +116,7 @@ class Content(NamedTuple):
 class Checkpoint:
     """The answers of one fit, in a file.
 
-    Made when it does not exist. With a path the file is held until `close` or `finish`; a Hold stays with
+    Made when it does not exist. With a path the file is held until `close` or `finish`; a lock stays with
     whoever made it. ``about`` is what else is public and changes the answers
     (`pairveil.learners.preparing.Prepared`); ``content`` is what was found.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pairveil.engine.statistics import UNIT
-from pairveil.errors import InputError
+from pairveil.errors import InputError, warn
 from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian
 from pairveil.privacy.events import Event
 from pairveil.privacy.grid import check_noise, choose_grid
@@ -33,6 +33,15 @@ from pairveil.privacy.units import float_at_most
 
 if TYPE_CHECKING:
     from pairveil.engine.engine import Engine
+
+_WAS = {"Ask": "QuerySpec", "Setting": "PublicFacts"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WAS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warn(f"pairveil.engine.{name} is {_WAS[name]} now", DeprecationWarning)
+    return globals()[_WAS[name]]
 
 
 class PublicFacts(NamedTuple):

@@ -637,12 +637,12 @@ class PrivateLearner(WithoutData):
             Called with (share done, epsilon spent so far) after each answer.
         on_answer : callable, optional
             Called with each query, its statistic and the noisy answer; for auditors.
-        checkpoint : path, Hold or Checkpoint, optional
+        checkpoint : path, CheckpointLock or Checkpoint, optional
             Answers are kept there; a fit of the same pairs that was killed resumes from them and charges
             no ledger twice. Removed when the fit is done. Not with a seed, whose noise would repeat.
         keep_checkpoint : bool
             Leave the file when the fit is done, for those who must write its result down first; with a
-            `pairveil.engine.checkpoint.Hold` no other run gets at it in between.
+            `pairveil.engine.checkpoint.CheckpointLock` no other run gets at it in between.
         **more
             What a learner takes beside records and labels.
 
