@@ -80,7 +80,9 @@ def test_an_error_curve_is_checked_as_a_metric_is(tmp_path):
     curve.save(tmp_path / "curve")
     done = receive(COMMAND, "certificate", tmp_path / "curve")
     said = " ".join(done.stderr.split())
-    assert "the file is the certified one, not signed. Recomputing epsilon needs the package" in said
+    assert (
+        "the file is the certified one, not signed. Recomputing epsilon needs the package" in said
+    )
     assert 'pip install "pairveil[verify]"' in said
 
 
