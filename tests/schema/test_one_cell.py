@@ -127,3 +127,58 @@ def test_so_it_is_with_a_column_of_classes(column, tmp_path) -> None:
         table[-1][NAMES.index(column)] = cell
         found.append(read_column(in_excel(table, tmp_path), column, "--classes").tolist())
     assert found[0][:-1] == found[1][:-1]
+
+
+DATES = 'type = "date"\nbounds = ["1900-01-01", "2030-01-01"]\n'
+NUMBERS = 'type = "number"\nbounds = [0, 100]\n'
+
+
+def read_cells(cells, column, folder, kind=None):
+    """One column of a frame, or of an Excel file, as a schema's column reads it."""
+    (folder / "one.toml").write_text(
+        f'version = 1\n[columns.id]\ntype = "id"\n[columns.x]\n{column}'
+    )
+    table = [[f"p{i}", cell] for i, cell in enumerate(cells)]
+    frame = pd.DataFrame({"id": [row[0] for row in table], "x": cells})
+    if kind == "excel":
+        book = openpyxl.Workbook()
+        for row in [["id", "x"], *table]:
+            book.active.append(row)
+        frame = folder / "one.xlsx"
+        book.save(frame)
+    return read_features(frame, schema=read_schema(folder / "one.toml")).values
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize(
+    ("cells", "column"),
+    [
+        ([pd.Timestamp(2000, 1, 1 + i, 0, 30, tz="Europe/Berlin") for i in range(4)], DATES),
+        ([pd.Timestamp(1960, 1, 1 + i, 23, 59, 59, 500_000) for i in range(4)], DATES),
+        ([20000101 + i for i in range(4)], DATES + 'format = "%Y%m%d"\n'),
+        (
+            [pd.Timedelta(days=1)] * 4,
+            'type = "category"\ncategories = ["1 day, 0:00:00", "1 days 00:00:00"]\n',
+        ),
+        (np.array([np.datetime64("2000-01-01", "ns")] * 4), DATES),
+        ([b"a"] * 4, 'type = "category"\ncategories = ["a"]\n'),
+    ],
+    ids=["time zone", "part of a second", "days as numbers", "durations", "nanoseconds", "bytes"],
+)
+def test_a_text_among_cells_of_another_type_changes_none_of_them(cells, column, tmp_path) -> None:
+    whole = read_cells(cells, column, tmp_path)
+    other = read_cells([*cells[:-1], "?"], column, tmp_path)
+    assert np.array_equal(whole[:-1], other[:-1])
+    assert len(np.unique(whole, axis=0)) in (1, 4)
+    assert not np.array_equal(whole[-1], other[-1])
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("kind", [None, "excel"])
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [(DATES, 5), (DATES, "so"), (NUMBERS, datetime.datetime(2000, 1, 1)), (NUMBERS, "so")],
+)
+def test_the_only_cell_of_an_empty_column_stops_nothing(column, cell, kind, tmp_path) -> None:
+    empty = read_cells([None] * 4, column, tmp_path, kind)
+    assert np.array_equal(read_cells([None, None, cell, None], column, tmp_path, kind), empty)
