@@ -836,6 +836,12 @@ COUNTS = [
         _in("test_gradients"),
     ),
     Mutation(
+        "deep: on the CPU too a module that draws on the way back is compared with a tolerance",
+        "if on_cpu and not steady:",
+        "if False:",
+        _in("test_gradients"),
+    ),
+    Mutation(
         "deep: what Python's own objects keep is not looked into",
         'yield "state", _state(value)',
         "yield from ()",
@@ -1049,6 +1055,30 @@ CELLS = [
         "cells: what NumPy calls true is spelt otherwise",
         'value = value.item() if hasattr(value, "item") else value',
         "value = value",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a day of a time zone is that of Greenwich in a column of times alone",
+        "cells = pc.local_timestamp(cells)",
+        "cells = cells.cast(pa.timestamp(kind.unit))",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: the only cell of an empty column stops the run, by its type",
+        "if 2 * np.count_nonzero(wrong) > len(wrong):",
+        "if np.count_nonzero(wrong):",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: the only cell of an empty column stops the run, as most of it",
+        "if 2 * one.unreadable > n_rows]",
+        "if 2 * one.unreadable > n_rows - one.missing]",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: pandas spells durations in its own way",
+        "return datetime.timedelta.__str__(value)",
+        "return str(value)",
         _in("test_one_cell"),
     ),
     Mutation(
