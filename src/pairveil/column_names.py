@@ -129,8 +129,13 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
 
 def cell_text(value: Any) -> str | None:
     """A cell as text: 1.0 and 1 are '1', true is 'true', a day YYYY-MM-DD; nothing and NaN stay nothing."""
-    if value is None or value != value:
+    try:
+        if value is None or value != value:
+            return None
+    except TypeError:  # pandas' NA is neither equal to itself nor not
         return None
+    except ValueError:  # an array in a cell
+        return str(value)
     if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
         value = value.astype(f"{value.dtype.kind}8[us]")  # of nanoseconds NumPy makes whole numbers
     value = value.item() if hasattr(value, "item") else value  # of NumPy

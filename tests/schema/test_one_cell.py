@@ -140,6 +140,8 @@ def read_cells(cells, column, folder, kind=None):
     )
     table = [[f"p{i}", cell] for i, cell in enumerate(cells)]
     frame = pd.DataFrame({"id": [row[0] for row in table], "x": cells})
+    if kind == "polars":
+        frame = pl.DataFrame({"id": [row[0] for row in table], "x": pl.Series(cells)})
     if kind == "excel":
         book = openpyxl.Workbook()
         for row in [["id", "x"], *table]:
@@ -174,11 +176,36 @@ def test_a_text_among_cells_of_another_type_changes_none_of_them(cells, column, 
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
-@pytest.mark.parametrize("kind", [None, "excel"])
+@pytest.mark.parametrize("cells", [[1, 2, 3, 4], [True, False, True, True], list("abab")])
+@pytest.mark.parametrize("gap", [pd.NA, pd.NaT, np.zeros(2), [1], b"\xff"])
+@pytest.mark.parametrize(
+    "column", [NUMBERS, 'type = "category"\ncategories = ["1", "true", "a"]\n']
+)
+def test_whatever_object_a_cell_is_it_stops_nothing(cells, gap, column, tmp_path) -> None:
+    if cells[0] == "a" and column == NUMBERS:
+        pytest.skip("most cells are no numbers")
+    whole, other = (
+        read_cells(pd.Series([*cells[:-1], last], dtype=object), column, tmp_path)
+        for last in (cells[-1], gap)
+    )
+    assert np.array_equal(whole[:-1], other[:-1])
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("kind", [None, "excel", "polars"])
 @pytest.mark.parametrize(
     ("column", "cell"),
-    [(DATES, 5), (DATES, "so"), (NUMBERS, datetime.datetime(2000, 1, 1)), (NUMBERS, "so")],
+    [
+        (DATES, 5),
+        (DATES, "so"),
+        (NUMBERS, datetime.datetime(2000, 1, 1)),
+        (NUMBERS, "so"),
+        (DATES, b"so"),
+        (NUMBERS, b"so"),
+    ],
 )
 def test_the_only_cell_of_an_empty_column_stops_nothing(column, cell, kind, tmp_path) -> None:
+    if kind == "excel" and isinstance(cell, bytes):
+        pytest.skip("a sheet has none")
     empty = read_cells([None] * 4, column, tmp_path, kind)
     assert np.array_equal(read_cells([None, None, cell, None], column, tmp_path, kind), empty)

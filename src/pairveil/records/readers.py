@@ -210,8 +210,8 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
 def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
     """Refuse columns of which most cells cannot be read, as `LabelColumn` does; say where most are cut off.
 
-    A cell is private and stops nothing, not even as the only one of a column that is not empty; that most of a
-    column is of another kind is a mistake in the schema, and a fit would spend on a column that says nothing.
+    A cell is private and stops nothing, not even as the only one of a column that is not empty. That most
+    of a column is of another kind is a mistake in the schema: a fit would spend on what says nothing.
     """
     if lost := [name for name, one in counts.items() if 2 * one.unreadable > n_rows]:
         other = "," if schema.decimal == "." else "."

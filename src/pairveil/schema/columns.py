@@ -311,11 +311,17 @@ class NumberColumn(_Encoded):
         """Floats, NaN where nothing can be read, and in which cells something stands."""
         pa, pc = arrow()
         kind = cells.type
-        if not (is_text(kind) or pa.types.is_temporal(kind)):
+        of_numbers = (
+            pa.types.is_integer,
+            pa.types.is_floating,
+            pa.types.is_decimal,
+            pa.types.is_boolean,
+        )
+        if any(is_kind(kind) for is_kind in of_numbers):
             return floats(cells, self.name), False
         text = category_cells(cells)
-        if pa.types.is_temporal(kind):
-            self._refuse_most(_is_some(text), "dates or times")
+        if not is_text(kind):
+            self._refuse_most(_is_some(text), "dates, times or something else")
         if decimal == ",":
             text = pc.replace_substring(text, ",", ".")
         for word, number in _TRUTHS:
