@@ -1088,6 +1088,18 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
+        "cells: one cell of bytes makes no label of all",
+        "words = [cell_text(one) for one in encoded.dictionary.to_pylist()]",
+        "words = encoded.dictionary.cast(pa.large_string()).to_pylist()",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a list in the place of a class stops the run",
+        "place.get(one, NO_CLASS) if _is_plain(one) else NO_CLASS",
+        "place.get(one, NO_CLASS)",
+        _in("test_one_cell"),
+    ),
+    Mutation(
         "cells: one text in a list of classes makes texts of all",
         "values = one_by_one(y)",
         "values = np.asarray(y)",

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from pairveil import DPPMetricLearner, read_features, read_schema
+from pairveil import DPPMetricLearner, read_features, read_pairs, read_schema
 from pairveil.jobs.reading import read_column
 
 SCHEMA = """version = 1
@@ -106,7 +106,7 @@ def test_a_cell_that_cannot_be_read_changes_nobody_elses_row(written, column, tm
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
-@pytest.mark.parametrize("cell", ["?", None, 1.5])
+@pytest.mark.parametrize("cell", ["?", None, 1.5, [1], {"a": 1}, np.zeros(2), b"\xff"])
 @pytest.mark.parametrize("classes", [[0, 1], [False, True], ["a", "b"]])
 def test_so_it_is_with_a_list_of_classes(classes, cell) -> None:
     """NumPy makes texts of all numbers of a list where one is a text."""
@@ -117,6 +117,17 @@ def test_so_it_is_with_a_list_of_classes(classes, cell) -> None:
         found.append(made.records.used.classes)
     assert np.array_equal(found[0][:-1], found[1][:-1])
     assert found[1][-1] == -1 != found[0][-1]
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+def test_so_it_is_with_labels() -> None:
+    """Of texts and bytes pandas' categories are bytes to Arrow, and these are no text."""
+    found = []
+    for last in ("different", b"\xff"):
+        labels = pd.Categorical(["same", "different", "same", last])
+        table = pd.DataFrame({"left": list("abcd"), "right": list("efgh"), "label": labels})
+        found.append(read_pairs(table).labels.tolist())
+    assert found == [[1, -1, 1, -1], [1, -1, 1, 0]]
 
 
 @pytest.mark.parametrize("column", ["smoker", "dose"])
