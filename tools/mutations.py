@@ -836,6 +836,12 @@ COUNTS = [
         _in("test_gradients"),
     ),
     Mutation(
+        "deep: on the CPU too a module that draws on the way back is compared with a tolerance",
+        "if on_cpu and not steady:",
+        "if False:",
+        _in("test_gradients"),
+    ),
+    Mutation(
         "deep: what Python's own objects keep is not looked into",
         'yield "state", _state(value)',
         "yield from ()",
@@ -1049,6 +1055,48 @@ CELLS = [
         "cells: what NumPy calls true is spelt otherwise",
         'value = value.item() if hasattr(value, "item") else value',
         "value = value",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a day of a time zone is that of Greenwich in a column of times alone",
+        "cells = pc.local_timestamp(cells)",
+        "cells = cells.cast(pa.timestamp(kind.unit))",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: the only cell of an empty column stops the run, by its type",
+        "if 2 * np.count_nonzero(wrong) > len(wrong):",
+        "if np.count_nonzero(wrong):",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: the only cell of an empty column stops the run, as most of it",
+        "if 2 * one.unreadable > n_rows]",
+        "if 2 * one.unreadable > n_rows - one.missing]",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a gap as pandas writes it stops the run",
+        "except TypeError:  # pandas' NA is neither equal to itself nor not",
+        "except ZeroDivisionError:",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: pandas spells durations in its own way",
+        "return datetime.timedelta.__str__(value)",
+        "return str(value)",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: one cell of bytes makes no label of all",
+        "words = [cell_text(one) for one in encoded.dictionary.to_pylist()]",
+        "words = encoded.dictionary.cast(pa.large_string()).to_pylist()",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a list in the place of a class stops the run",
+        "place.get(one, NO_CLASS) if _is_plain(one) else NO_CLASS",
+        "place.get(one, NO_CLASS)",
         _in("test_one_cell"),
     ),
     Mutation(

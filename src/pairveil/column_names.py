@@ -129,13 +129,24 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
 
 def cell_text(value: Any) -> str | None:
     """A cell as text: 1.0 and 1 are '1', true is 'true', a day YYYY-MM-DD; nothing and NaN stay nothing."""
-    if value is None or value != value:
+    try:
+        if value is None or value != value:
+            return None
+    except TypeError:  # pandas' NA is neither equal to itself nor not
         return None
+    except ValueError:  # an array in a cell
+        return str(value)
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
+        value = value.astype(f"{value.dtype.kind}8[us]")  # of nanoseconds NumPy makes whole numbers
     value = value.item() if hasattr(value, "item") else value  # of NumPy
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime.datetime) and value.time() == datetime.time(0):
         return value.date().isoformat()
+    if isinstance(value, datetime.timedelta):
+        return datetime.timedelta.__str__(value)  # pandas writes its own another way
+    if isinstance(value, bytes):
+        return value.decode(errors="replace").strip()
     value = float(value) if isinstance(value, Decimal) else value
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -1,5 +1,7 @@
 """Pairs' gradients: the rules against gradients formed pair by pair, clipping, and sensitivity."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -230,6 +232,44 @@ def quantized_words():
 def test_a_module_that_mixes_on_the_way_back_is_refused(module):
     with pytest.raises(InputError, match="on the way back"):
         Network(module, contrastive, (2,))
+
+
+class Unsteady(torch.autograd.Function):
+    """On the way back a little of the whole batch, under a larger part that is drawn anew each time."""
+
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        return x.clone(), in_dims[0]
+
+    @staticmethod
+    def backward(ctx, slopes):
+        mixed = 1e-6 * slopes.norm().nan_to_num(1.0).clamp(max=1.0)
+        return slopes * (1 + 1e-5 * random.random()) + mixed
+
+
+class UnsteadyBack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(2, 3), nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.two(Unsteady.apply(self.one(x)))
+
+
+def test_what_differs_from_run_to_run_on_the_cpu_hides_no_mixing():
+    """There sums are added up in one order, so that no difference is forgiven."""
+    with pytest.raises(InputError, match="differ the second time"):
+        Network(UnsteadyBack(), contrastive, (2,))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")

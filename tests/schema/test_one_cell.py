@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from pairveil import DPPMetricLearner, read_features, read_schema
+from pairveil import DPPMetricLearner, read_features, read_pairs, read_schema
 from pairveil.jobs.reading import read_column
 
 SCHEMA = """version = 1
@@ -106,7 +106,7 @@ def test_a_cell_that_cannot_be_read_changes_nobody_elses_row(written, column, tm
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
-@pytest.mark.parametrize("cell", ["?", None, 1.5])
+@pytest.mark.parametrize("cell", ["?", None, 1.5, [1], {"a": 1}, np.zeros(2), b"\xff"])
 @pytest.mark.parametrize("classes", [[0, 1], [False, True], ["a", "b"]])
 def test_so_it_is_with_a_list_of_classes(classes, cell) -> None:
     """NumPy makes texts of all numbers of a list where one is a text."""
@@ -119,6 +119,17 @@ def test_so_it_is_with_a_list_of_classes(classes, cell) -> None:
     assert found[1][-1] == -1 != found[0][-1]
 
 
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+def test_so_it_is_with_labels() -> None:
+    """Of texts and bytes pandas' categories are bytes to Arrow, and these are no text."""
+    found = []
+    for last in ("different", b"\xff"):
+        labels = pd.Categorical(["same", "different", "same", last])
+        table = pd.DataFrame({"left": list("abcd"), "right": list("efgh"), "label": labels})
+        found.append(read_pairs(table).labels.tolist())
+    assert found == [[1, -1, 1, -1], [1, -1, 1, 0]]
+
+
 @pytest.mark.parametrize("column", ["smoker", "dose"])
 def test_so_it_is_with_a_column_of_classes(column, tmp_path) -> None:
     found = []
@@ -127,3 +138,85 @@ def test_so_it_is_with_a_column_of_classes(column, tmp_path) -> None:
         table[-1][NAMES.index(column)] = cell
         found.append(read_column(in_excel(table, tmp_path), column, "--classes").tolist())
     assert found[0][:-1] == found[1][:-1]
+
+
+DATES = 'type = "date"\nbounds = ["1900-01-01", "2030-01-01"]\n'
+NUMBERS = 'type = "number"\nbounds = [0, 100]\n'
+
+
+def read_cells(cells, column, folder, kind=None):
+    """One column of a frame, or of an Excel file, as a schema's column reads it."""
+    (folder / "one.toml").write_text(
+        f'version = 1\n[columns.id]\ntype = "id"\n[columns.x]\n{column}'
+    )
+    table = [[f"p{i}", cell] for i, cell in enumerate(cells)]
+    frame = pd.DataFrame({"id": [row[0] for row in table], "x": cells})
+    if kind == "polars":
+        frame = pl.DataFrame({"id": [row[0] for row in table], "x": pl.Series(cells)})
+    if kind == "excel":
+        book = openpyxl.Workbook()
+        for row in [["id", "x"], *table]:
+            book.active.append(row)
+        frame = folder / "one.xlsx"
+        book.save(frame)
+    return read_features(frame, schema=read_schema(folder / "one.toml")).values
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize(
+    ("cells", "column"),
+    [
+        ([pd.Timestamp(2000, 1, 1 + i, 0, 30, tz="Europe/Berlin") for i in range(4)], DATES),
+        ([pd.Timestamp(1960, 1, 1 + i, 23, 59, 59, 500_000) for i in range(4)], DATES),
+        ([20000101 + i for i in range(4)], DATES + 'format = "%Y%m%d"\n'),
+        (
+            [pd.Timedelta(days=1)] * 4,
+            'type = "category"\ncategories = ["1 day, 0:00:00", "1 days 00:00:00"]\n',
+        ),
+        (np.array([np.datetime64("2000-01-01", "ns")] * 4), DATES),
+        ([b"a"] * 4, 'type = "category"\ncategories = ["a"]\n'),
+    ],
+    ids=["time zone", "part of a second", "days as numbers", "durations", "nanoseconds", "bytes"],
+)
+def test_a_text_among_cells_of_another_type_changes_none_of_them(cells, column, tmp_path) -> None:
+    whole = read_cells(cells, column, tmp_path)
+    other = read_cells([*cells[:-1], "?"], column, tmp_path)
+    assert np.array_equal(whole[:-1], other[:-1])
+    assert len(np.unique(whole, axis=0)) in (1, 4)
+    assert not np.array_equal(whole[-1], other[-1])
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("cells", [[1, 2, 3, 4], [True, False, True, True], list("abab")])
+@pytest.mark.parametrize("gap", [pd.NA, pd.NaT, np.zeros(2), [1], b"\xff"])
+@pytest.mark.parametrize(
+    "column", [NUMBERS, 'type = "category"\ncategories = ["1", "true", "a"]\n']
+)
+def test_whatever_object_a_cell_is_it_stops_nothing(cells, gap, column, tmp_path) -> None:
+    if cells[0] == "a" and column == NUMBERS:
+        pytest.skip("most cells are no numbers")
+    whole, other = (
+        read_cells(pd.Series([*cells[:-1], last], dtype=object), column, tmp_path)
+        for last in (cells[-1], gap)
+    )
+    assert np.array_equal(whole[:-1], other[:-1])
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("kind", [None, "excel", "polars"])
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        (DATES, 5),
+        (DATES, "so"),
+        (NUMBERS, datetime.datetime(2000, 1, 1)),
+        (NUMBERS, "so"),
+        (DATES, b"so"),
+        (NUMBERS, b"so"),
+    ],
+)
+def test_the_only_cell_of_an_empty_column_stops_nothing(column, cell, kind, tmp_path) -> None:
+    if kind == "excel" and isinstance(cell, bytes):
+        pytest.skip("a sheet has none")
+    empty = read_cells([None] * 4, column, tmp_path, kind)
+    assert np.array_equal(read_cells([None, None, cell, None], column, tmp_path, kind), empty)

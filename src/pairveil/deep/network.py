@@ -506,12 +506,19 @@ class Network:
             *people, said = self._trial(n=n)
             for each in _parted(n, said.device)[: 4 if n == 4 else 1]:
                 own = ~each * torch.linspace(1, 2, n, dtype=torch.float64, device=said.device)
-                runs = 2 if said.device.type == "cpu" else 4
+                on_cpu = said.device.type == "cpu"
+                runs = 2 if on_cpu else 4
                 first, *again = (self._slopes(own, *people, said) for _ in range(runs))
                 # A device may add up in any order, which tells nothing of other records; what nearly cancels
                 # in a sum then differs by a part of the largest.
                 order = {"rtol": 1e-3, "atol": 1e-4 * float(first.abs().max())}
                 steady = all(same_bits(first, one) for one in again)
+                if on_cpu and not steady:
+                    raise InputError(
+                        "the module's gradients of the same records differ the second time, so that no bound "
+                        "holds on what one pair contributes: it remembers or draws on the way back, or torch "
+                        "adds up in any order (torch.use_deterministic_algorithms(True) ends that)"
+                    )
                 alike = same_bits if steady else partial(torch.allclose, **order)
                 for scale in self._scales():
                     others = [self._with_others(one, each, scale) for one in people]

@@ -79,11 +79,15 @@ def one_by_one(values: Any) -> np.ndarray:
     >>> one_by_one([1, 0, "unknown"]).tolist()
     [1, 0, 'unknown']
     """
-    array = np.asarray(values)
-    if hasattr(values, "dtype") or array.ndim != 1:
-        return array
-    found = np.empty(len(array), dtype=object)
-    found[:] = list(values)
+    try:
+        array = np.asarray(values)
+        if hasattr(values, "dtype") or array.ndim != 1:
+            return array
+    except ValueError:  # one is a list, or bytes that are no text
+        pass
+    found = np.empty(len(values), dtype=object)
+    for place, one in enumerate(values):
+        found[place] = one
     return found
 
 
@@ -96,7 +100,17 @@ def class_numbers(y: Any, classes: Sequence[Any]) -> np.ndarray:
     values = np.asarray(y)
     if values.ndim != 1:
         raise InputError("y must hold one class a person")
-    return np.array([place.get(one, NO_CLASS) for one in values.tolist()], dtype=np.int32)
+    numbers = [place.get(one, NO_CLASS) if _is_plain(one) else NO_CLASS for one in values.tolist()]
+    return np.array(numbers, dtype=np.int32)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a cell can be looked up at all: a list or an array is no class."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 # ---- groups of people ----------------------------------------------------------------------------

@@ -210,24 +210,19 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
 def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
     """Refuse columns of which most cells cannot be read, as `LabelColumn` does; say where most are cut off.
 
-    A cell is private and stops nothing; that most of a column is of another kind is a mistake in the schema,
-    and a fit would spend on a column that says nothing.
+    A cell is private and stops nothing, not even as the only one of a column that is not empty. That most
+    of a column is of another kind is a mistake in the schema: a fit would spend on what says nothing.
     """
-    most = {
-        kind: [
-            name for name, one in counts.items() if 2 * getattr(one, kind) > n_rows - one.missing
-        ]
-        for kind in ("unreadable", "outside")
-    }
-    if lost := most["unreadable"]:
+    if lost := [name for name, one in counts.items() if 2 * one.unreadable > n_rows]:
         other = "," if schema.decimal == "." else "."
         raise InputError(
             f"most cells of {many(len(lost), 'column', 'columns')} cannot be read as the schema says: "
             f"{shortened(lost)}. Check their type, the format of dates, and whether decimals are written "
             f"with '{other}' (decimal = \"{other}\" in the schema)"
         )
-    bounded = {one.name for one in schema.features if one.type in ("number", "date")}
-    if cut := [name for name in most["outside"] if name in bounded]:
+    bounded = [one.name for one in schema.features if one.type in ("number", "date")]
+    outside = {name: (counts[name].outside, n_rows - counts[name].missing) for name in bounded}
+    if cut := [name for name, (cells, of) in outside.items() if 2 * cells > of]:
         warn(
             f"most cells of {shortened(cut)} lie outside the bounds and say nothing any more: is the table "
             "in another unit?",

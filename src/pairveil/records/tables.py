@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pairveil.column_names import ColumnKind
+from pairveil.column_names import ColumnKind, cell_text
 from pairveil.errors import InputError
 from pairveil.files import file_draft
 from pairveil.printable import FORMULA, as_cell, many
@@ -332,7 +332,7 @@ class LabelColumn:
                 full=True
             )  # a damaged file's dictionary may lack the entries that rows have
             encoded = values.dictionary_encode()
-            words = encoded.dictionary.cast(pa.large_string()).to_pylist()
+            words = [cell_text(one) for one in encoded.dictionary.to_pylist()]
         except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes: no label of ours
             self._codes.append(np.full(len(values), _UNKNOWN, dtype=np.int8))
             return

@@ -33,10 +33,10 @@ from pairveil.errors import InputError
 def category_cells(cells: Any) -> Any:
     """Cells as texts, as `cell_text` writes them."""
     pa, pc = arrow()
-    kinds = (pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal)
+    kinds = (is_text, pa.types.is_integer, pa.types.is_boolean)
     if any(is_kind(cells.type) for is_kind in kinds):
-        return pa.array(map(cell_text, cells.to_pylist()), pa.large_string())
-    return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
+        return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
+    return pa.array(map(cell_text, cells.to_pylist()), pa.large_string())
 
 
 def floats(cells: Any, name: str) -> FloatArray:
@@ -302,15 +302,26 @@ class NumberColumn(_Encoded):
             low, high = math.log(low + more), math.log(high + more)
         return [maths.clip((inside - low) / (high - low), 0.0, 1.0)]
 
+    def _refuse_most(self, wrong: NDArray[np.bool_], found: str) -> None:
+        """Refuse a column of another kind; where all others are empty one cell decides the kind."""
+        if 2 * np.count_nonzero(wrong) > len(wrong):
+            raise _wrong(self.name, f"the table holds {found} there, the schema says {self.type}")
+
     def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, Any]:
         """Floats, NaN where nothing can be read, and in which cells something stands."""
         pa, pc = arrow()
         kind = cells.type
-        if pa.types.is_temporal(kind):
-            raise _wrong(self.name, "the table holds dates or times there, the schema says number")
-        if not is_text(kind):
+        of_numbers = (
+            pa.types.is_integer,
+            pa.types.is_floating,
+            pa.types.is_decimal,
+            pa.types.is_boolean,
+        )
+        if any(is_kind(kind) for is_kind in of_numbers):
             return floats(cells, self.name), False
-        text = pc.utf8_trim_whitespace(cells)
+        text = category_cells(cells)
+        if not is_text(kind):
+            self._refuse_most(_is_some(text), "dates, times or something else")
         if decimal == ",":
             text = pc.replace_substring(text, ",", ".")
         for word, number in _TRUTHS:
@@ -351,21 +362,21 @@ class DateColumn(NumberColumn):
         pa, pc = arrow()
         kind = cells.type
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-            seconds = cells.cast(pa.timestamp("s"), safe=False)
-            some: Any = False
-        elif is_text(kind) or pa.types.is_null(kind):
-            text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
-            day = pc.utf8_slice_codeunits(text, 0, 10)
-            seconds = pc.strptime(day, _ISO, "s", error_is_null=True)
-            if self.format:  # dates that were no text are written YYYY-MM-DD among texts
-                spaced = " " in self.format  # else a time of day stands behind a space
-                cut = text if spaced else pc.replace_substring_regex(text, " .*$", "")
-                by_format = pc.strptime(cut, self.format, "s", error_is_null=True)
-                seconds = pc.coalesce(by_format, seconds)
-            some = _is_some(text)
-        else:
-            raise _wrong(self.name, "the table holds numbers there, the schema says date")
+            if pa.types.is_timestamp(kind) and kind.tz is not None:
+                cells = pc.local_timestamp(cells)  # the day that its text says
+            return floats(cells.cast(pa.date32()).cast(pa.int32()), self.name), False
+        text = category_cells(cells)
+        day = pc.utf8_slice_codeunits(text, 0, 10)
+        seconds = pc.strptime(day, _ISO, "s", error_is_null=True)
+        if self.format:  # dates that were no text are written YYYY-MM-DD among texts
+            spaced = " " in self.format  # else a time of day stands behind a space
+            cut = text if spaced else pc.replace_substring_regex(text, " .*$", "")
+            by_format = pc.strptime(cut, self.format, "s", error_is_null=True)
+            seconds = pc.coalesce(by_format, seconds)
+        some = _is_some(text)
         days = np.floor(floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
+        if not is_text(kind):
+            self._refuse_most(some & np.isnan(days), "numbers")
         return days, some
 
 
