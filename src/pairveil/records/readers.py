@@ -500,7 +500,7 @@ def read_tuples(
     order = None if answered_by is None else answered(answered_by, members.shape)
     values, null = features.readable()
     found = TupleSet(values, members, order, features.ids, features.names)
-    lost: np.ndarray = null[members].any(axis=1)
+    lost = np.asarray(null[members].any(axis=1))
     return found.emptied(lost)
 
 
