@@ -683,8 +683,8 @@ ACCOUNTING = [
     ),
     Mutation(
         "ledger: an error curve forgets who changes together",
-        "found = choose(data, given.select, seed)",
-        "found = choose(data, given.select, seed)\n    "
+        "found = select_used(data, given.select, seed)",
+        "found = select_used(data, given.select, seed)\n    "
         "found = found._replace(given=kappa(data.pairs), taken=kappa(found.used.pairs))",
         _in("test_error_curve"),
     ),

@@ -39,7 +39,7 @@ from pairveil.deep.recipe import (
     rows_stand_alone,
     sample_rate_of,
 )
-from pairveil.deep.records import PairLoss, records_of
+from pairveil.deep.records import PairLoss, with_loss
 from pairveil.engine.backends.local import backend_for
 from pairveil.engine.checkpoint import Checkpoint, fit_digest
 from pairveil.engine.engine import Engine
@@ -165,7 +165,7 @@ class PrivateMetricTrainer(PrivateLearner):
 
     def _recipe(self, given: Any, records: PreparedRecords) -> NetworkRecipe:
         rows, shape, tokens = records.about
-        name, contributions = records_of(records.kind, getattr(records.used, "size", 2), self.loss)
+        name, contributions = with_loss(records.kind, getattr(records.used, "size", 2), self.loss)
         network = Network(
             self.module,
             contributions,

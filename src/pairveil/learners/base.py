@@ -51,14 +51,14 @@ from pairveil.learners.inputs import (
     own_secret,
     plain_parameters,
     resolve_training,
-    rows_of,
+    row_numbers,
     without_ids,
 )
 from pairveil.learners.preparing import (
     Prepared,
     PreparedRecords,
     cut_pairs,
-    prepare,
+    plan_fit,
     prepare_records,
 )
 from pairveil.privacy.certificate import Certificate
@@ -472,7 +472,7 @@ class PrivateLearner(WithoutData):
                 warnings.simplefilter("ignore", PairveilWarning)
                 return self._read_pairs(pairs, y, learning=learning)
         table = self.preprocessor
-        named, people = rows_of(pairs, table), without_ids(table)
+        named, people = row_numbers(pairs, table), without_ids(table)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=learning)
         return resolve_training(read, y, preprocessor, ids=ids_of(table))
 
@@ -581,7 +581,7 @@ class PrivateLearner(WithoutData):
         return given
 
     def _planned(self, given: Any, records: PreparedRecords, secret: bytes | None) -> Prepared:
-        made = prepare(self._recipe(given, records), given, records, self._noise())
+        made = plan_fit(self._recipe(given, records), given, records, self._noise())
         return replace(made, about=RawRows.of(self).named(self._about(made)), secret=secret)
 
     def _about(self, prepared: Prepared) -> str:

@@ -49,7 +49,7 @@ from pairveil.learners.inputs import (
     lookup,
     name_of_pairs,
     own_secret,
-    rows_of,
+    row_numbers,
     without_ids,
 )
 from pairveil.learners.preparing import Prepared
@@ -114,7 +114,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X = in_order(X, names)
         array = X if sparse.issparse(X) else np.asarray(X)
         if array.ndim == 1:
-            rows = rows_of(array, self.preprocessor)
+            rows = row_numbers(array, self.preprocessor)
             points = lookup(without_ids(self.preprocessor), rows, names)
         else:
             points = as_features(array)
@@ -163,7 +163,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def pair_distance(self, pairs: Any) -> FloatArray:
         """Learned distance of each pair, (K, 2, d) feature rows or (K, 2) indices."""
         check_is_fitted(self, "components_")
-        array = as_pair_array(rows_of(pairs, self.preprocessor))
+        array = as_pair_array(row_numbers(pairs, self.preprocessor))
         left, right = self.transform(array[:, 0]), self.transform(array[:, 1])
         return np.asarray(np.linalg.norm(left - right, axis=1))
 

@@ -432,7 +432,7 @@ def _distinct(people: People) -> People:
 ID = "id"
 
 
-def rows_of(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
+def row_numbers(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
     """Pairs, tuples or people as row numbers where text names people; anything else as it is."""
     if isinstance(pairs, Records) or sparse.issparse(pairs) or not hasattr(pairs, "__len__"):
         return pairs

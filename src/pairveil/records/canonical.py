@@ -151,7 +151,7 @@ def ranks(order: np.ndarray | None) -> np.ndarray | None:
     return places
 
 
-def records_of(
+def canonical_records(
     members: np.ndarray,
     content: np.ndarray | None = None,
     rank: np.ndarray | None = None,

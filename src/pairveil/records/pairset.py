@@ -16,7 +16,7 @@ import numpy as np
 
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse
-from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
+from pairveil.records.canonical import canonical_records, order_of_ids, ranks, say_merged
 from pairveil.records.dirt import sifted
 from pairveil.records.identity import (
     index_pairs,
@@ -268,7 +268,7 @@ def counted_pairs(
         return CountedPairs(values, labels, None, None, names), np.arange(len(values))
     ids, ends = record_numbers(pairs, len(values))
     shared = (None, None) if together is None else _sharing(together, ids)
-    records = records_of(ends, labels)
+    records = canonical_records(ends, labels)
     if records.positions is None:
         return CountedPairs(values, labels, ends, ids, names, *shared), np.arange(len(values))
     say_merged(records.n_repeated)

@@ -185,7 +185,7 @@ class ContrastiveRecipe:
             W, z = find_start(self.n_components, plan, engine, surveyed)
             signal = signal_to_noise(plan, surveyed, len(W))
         margin = private_margin(plan, engine, surveyed) if self.margin == "private" else self.margin
-        W = descend(self, plan, engine, surveyed, W, margin)
+        W = learn_directions(self, plan, engine, surveyed, W, margin)
         if self.n_components is not None:
             return W * surveyed.scale
         weight = euclid_weight(
@@ -298,7 +298,7 @@ def private_margin(plan: Plan, engine: Engine, surveyed: SurveyResult) -> float:
     return float(np.clip(longest * total / max(count, 1.0), 0.25, longest))
 
 
-def descend(
+def learn_directions(
     recipe: ContrastiveRecipe,
     plan: Plan,
     engine: Engine,
