@@ -837,8 +837,14 @@ COUNTS = [
     ),
     Mutation(
         "deep: on the CPU too a module that draws on the way back is compared with a tolerance",
-        "if on_cpu and not steady:",
-        "if False:",
+        "problem = self._mixed_slopes(same_bits)",
+        "problem = self._mixed_slopes(_roughly)",
+        _in("test_gradients"),
+    ),
+    Mutation(
+        "deep: on a GPU a tolerance alone decides whether records mix on the way back",
+        "problem = self._mixed_on_cpu() or self._mixed_slopes(_roughly)",
+        "problem = self._mixed_slopes(_roughly)",
         _in("test_gradients"),
     ),
     Mutation(
