@@ -824,6 +824,18 @@ COUNTS = [
         _in("test_sums"),
     ),
     Mutation(
+        "search: a pair that is there twice is learned from and scored",
+        "scored = held_out[mentioned(whole.pairs, ends)]",
+        "scored = np.resize(held_out, len(ends))",
+        _in("test_search"),
+    ),
+    Mutation(
+        "pickles: what is prepared goes with people's features",
+        '    def __reduce__(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
+        '    def _refused(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
+        _in("test_search"),
+    ),
+    Mutation(
         "deep: batches as large as those that are run are not tried",
         "return (4,) if self.micro_batch <= 4 else (4, self.micro_batch)",
         "return (4,)",

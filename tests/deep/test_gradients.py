@@ -320,11 +320,13 @@ class Missing(Unsteady):
 
 @pytest.mark.parametrize(
     ("there", "words"),
-    [(Nudged, "mixes the samples"), (Unsteady, "second time"), (Missing, "does not run on the CPU")],
+    [
+        (Nudged, "mixes the samples"),
+        (Unsteady, "second time"),
+        (Missing, "does not run on the CPU"),
+    ],
 )
-def test_on_a_device_that_adds_up_in_any_order_a_copy_on_the_cpu_decides(
-    there, words, monkeypatch
-):
+def test_on_a_device_that_adds_up_in_any_order_a_copy_on_the_cpu_decides(there, words, monkeypatch):
     monkeypatch.setattr("pairveil.deep.network._device", Elsewhere)
     made = {"device": "cpu", "micro_batch": 4}
     assert Network(Unsettled(Steady), contrastive, (2,), **made).by_rules

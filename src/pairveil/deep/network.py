@@ -644,7 +644,7 @@ class Network:
 def _roughly(first: Tensor, other: Tensor) -> bool:
     """Whether two sums differ by no more than an order of additions may: what nearly cancels, by a part of
     the largest."""
-    return torch.allclose(first, other, rtol=1e-3, atol=1e-4 * float(first.abs().max()))
+    return bool(torch.allclose(first, other, rtol=1e-3, atol=1e-4 * float(first.abs().max())))
 
 
 def _parted(n: int, device: torch.device) -> tuple[Tensor, ...]:
