@@ -217,8 +217,8 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
     name: ClassVar = "fit"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "schema", "id", "left", "right", "label", "leave_out", "classes", "epsilon", "delta", "unit",
-        "score", "ledger", "budget", "dry_run", "report", "overwrite",
+        "out", "schema", "id", "left", "right", "label", "leave_out", "epsilon", "delta", "unit", "score",
+        "ledger", "budget", "dry_run", "report",
     )  # fmt: skip
 
     features: str = argument("FEATURES", FEATURES_HELP, None)  # none with --parties

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from pairveil.errors import InputError
 from pairveil.privacy.samplers import (
     Keystream,
-    check_choice,
     choose_exactly,
     discrete_gaussian,
     discrete_laplace,
+    exact_scores,
     poisson_sample,
     process_keystream,
     rate_below,
@@ -136,7 +136,7 @@ class SeededNoise:
 
         The largest of the scores with Gumbel noise, in floating point.
         """
-        whole = check_choice(scores, eta, unit)
+        whole = exact_scores(scores, eta, unit)
         if math.isinf(eta):
             return int(np.argmax(whole))
         rate_below(eta, unit)  # refuses what the exact sampler refuses
@@ -183,7 +183,7 @@ class TrustedNoise:
 
     def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
         """Return an index c with probability proportional to exp(eta * scores[c] / unit), exactly."""
-        whole = check_choice(scores, eta, unit)
+        whole = exact_scores(scores, eta, unit)
         return int(choose_exactly(whole, eta, unit, process_keystream())[0])
 
 
