@@ -38,6 +38,9 @@ from pairveil.privacy.units import (
 from pairveil.records.kinds import PAIRS
 from pairveil.records.pairset import PairSet
 
+TEST_SHARE = 0.3
+"""Part of the used pairs that are scored, about."""
+
 
 def split_people(
     pairs: NDArray[Any], n_scored: int, seed: Any, together: NDArray[np.int64] | None = None
@@ -110,7 +113,7 @@ def with_score(
     y: ArrayLike | None = None,
     *,
     epsilon: float,
-    test_share: float = 0.3,
+    test_share: float = TEST_SHARE,
 ) -> ScoredFit:
     """Prepare a fit that scores itself: give it to the learner's ``fit`` in place of pairs.
 

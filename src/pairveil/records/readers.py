@@ -190,9 +190,14 @@ def _numbers(name: str, decimal: str) -> _Cells:
 _SHORT = (pa.float16(), pa.float32())
 
 
+def _mostly_unreadable(counts: Mapping[str, Counts], n_rows: int) -> list[str]:
+    """Columns of which most cells cannot be read: a mistake about the column, decided by no single cell."""
+    return [name for name, one in counts.items() if 2 * one.unreadable > n_rows]
+
+
 def _refuse_words(counts: Mapping[str, Counts], n_rows: int) -> None:
     """Refuse columns of which most cells are no numbers."""
-    if lost := [name for name, one in counts.items() if 2 * one.unreadable > n_rows]:
+    if lost := _mostly_unreadable(counts, n_rows):
         raise InputError(
             f"column '{lost[0]}' is not numeric: most of its cells hold no number. Exclude it, or name the "
             "columns to use"
@@ -253,7 +258,7 @@ def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -
     A cell is private and stops nothing, not even as the only one of a column that is not empty. That most
     of a column is of another kind is a mistake in the schema: a fit would spend on what says nothing.
     """
-    if lost := [name for name, one in counts.items() if 2 * one.unreadable > n_rows]:
+    if lost := _mostly_unreadable(counts, n_rows):
         other = "," if schema.decimal == "." else "."
         raise InputError(
             f"most cells of {many(len(lost), 'column', 'columns')} cannot be read as the schema says: "

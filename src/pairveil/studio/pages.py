@@ -266,6 +266,9 @@ def levels_page(project: Project, form: dict[str, str] | None = None) -> dict[st
 
 def plan_page(project: Project) -> dict[str, Any]:
     """The pair graph, and what each choice buys."""
+    from pairveil.evaluation.held_out import TEST_SHARE
+    from pairveil.learners.outlook import RANGES, range_at
+
     plan, kappa = project.answer("plan.json") or {}, project.answer("kappa.json") or {}
     rows = plan.get("rows", [])
     if not rows or not (project.by_classes or "kappa" in kappa):
@@ -275,6 +278,8 @@ def plan_page(project: Project) -> dict[str, Any]:
         after = row.get("ledger_epsilon")
         spent = row["epsilon"] if after is None else float(after)
         row["left"] = max(-1.0, ledger["epsilon"] - spent)
+        if row.get("gain_low") is not None:  # what is kept out for the score is not learned from
+            row["scored"] = range_at(RANGES["WITH_DELTA"], (1 - TEST_SHARE) * row["signal"])
     meanings = WORDS["people" if project.by_classes else "pairs"].meaning
     planned = {row["unit"] for row in rows}
     units = [unit for unit in ("relationship", "person", "pair") if unit in planned]
