@@ -37,7 +37,7 @@ from pairveil.records.tables import (
     says_labels,
 )
 from pairveil.records.validation import name_rows
-from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, number_cells
+from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, is_text, number_cells
 from pairveil.schema.schema import Schema, plain_cells, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
@@ -640,6 +640,21 @@ def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, G
         name: marked.get(name) or _kind(first.column(name).slice(0, _LOOKED_AT))
         for name in table.names
     }
+
+
+def guess_decimal(source: Any) -> str:
+    """The decimal mark of most numbers that are written as text; where there is none, that of the layout."""
+    table, marks = open_table(source), {",": 0, ".": 0}
+    first = next(iter(table.batches(table.names)), None)
+    for cells in () if first is None else first.columns:
+        if is_text(cells.type):
+            some = cells.slice(0, _LOOKED_AT)
+            for mark in marks:
+                written = pc.match_substring_regex(some, rf"^\s*[+-]?\d+[{mark}]\d+\s*$")
+                marks[mark] += pc.sum(written).as_py() or 0
+    if marks[","] == marks["."]:
+        return table.decimal
+    return max(marks, key=lambda mark: marks[mark])
 
 
 def _kind(cells: pa.Array) -> Guess:

@@ -74,6 +74,8 @@ _ON_PAGES = {
     "`categories = [...]`": "all that are possible",
     "`values = [...]`": "all classes that are possible",
     'set type = "skip"': "choose 'leave out' as their kind",
+    ' (decimal = "," in the schema)': "",
+    ' (decimal = "." in the schema)': "",
     "schema.toml": "the columns",
     "Check the schema and the column's unit": "Check what was said of the column, and its unit",
     "of the features": "of the people",
@@ -219,7 +221,9 @@ def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[st
         field["skewed"] = bool(SKEWED.search(field["name"])) and not field["log"]
     empty = sum(f["type"] == "number" and not f["low"] for f in fields)
     learned = project.settings.classes if project.by_classes else None
-    return {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
+    decimal = (form or {}).get("decimal") or read_schema_data(project).get("decimal", ".")
+    shown = {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
+    return shown | {"decimal": decimal}
 
 
 def comparisons(names: Sequence[str], said: Settings) -> list[str]:
