@@ -56,13 +56,7 @@ SENSITIVITY = [
         _in("test_sharing"),
     ),
     Mutation(
-        "groups: the compiled loop clips the terms alone",
-        "return clip / max(longest, terms / SPREAD, clip * live)",
-        "return clip / max(terms / SPREAD, clip * live)",
-        _in("test_group_sums"),
-    ),
-    Mutation(
-        "groups and tuples: NumPy clips the terms alone",
+        "groups and tuples: the terms alone are clipped",
         "longest = np.maximum(longest, terms / SPREAD)",
         "longest = terms / SPREAD",
         _in("test_group_sums", "test_tuple_losses"),
@@ -824,6 +818,18 @@ COUNTS = [
         _in("test_sums"),
     ),
     Mutation(
+        "search: a pair that is there twice is learned from and scored",
+        "scored = held_out[mentioned(whole.pairs, ends)]",
+        "scored = np.resize(held_out, len(ends))",
+        _in("test_search"),
+    ),
+    Mutation(
+        "pickles: what is prepared goes with people's features",
+        '    def __reduce__(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
+        '    def _refused(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
+        _in("test_search"),
+    ),
+    Mutation(
         "deep: batches as large as those that are run are not tried",
         "return (4,) if self.micro_batch <= 4 else (4, self.micro_batch)",
         "return (4,)",
@@ -837,8 +843,14 @@ COUNTS = [
     ),
     Mutation(
         "deep: on the CPU too a module that draws on the way back is compared with a tolerance",
-        "if on_cpu and not steady:",
-        "if False:",
+        "problem = self._mixed_slopes(same_bits)",
+        "problem = self._mixed_slopes(_roughly)",
+        _in("test_gradients"),
+    ),
+    Mutation(
+        "deep: on a GPU a tolerance alone decides whether records mix on the way back",
+        "problem = self._mixed_on_cpu() or self._mixed_slopes(_roughly)",
+        "problem = self._mixed_slopes(_roughly)",
         _in("test_gradients"),
     ),
     Mutation(

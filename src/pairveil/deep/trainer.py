@@ -49,8 +49,8 @@ from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.inputs import (
     Resolved,
     check_bound,
+    given_pairs,
     is_whole,
-    resolve_training,
     resolve_tuples,
 )
 from pairveil.learners.preparing import Prepared, PreparedRecords
@@ -335,7 +335,8 @@ def _resolved(records: Any, y: Any, rows: NDArray[Any]) -> Resolved:
         return Resolved(records.canonical()[0])
     if tuples or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
         return Resolved(*resolve_tuples(records, y, None if kind else rows).canonical())
-    return resolve_training(records, y, rows)
+    given, inferred = given_pairs(records, y, rows)
+    return Resolved(*given.canonical(), inferred)
 
 
 def _people(records: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,12 @@ class PreparedRecords:
     # What else is public and a recipe takes: the items of a ranking, the points of a clustering
     about: Any = None
     parties: Mapping[str, Any] | None = None  # where several hold them, as certificates state it
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "what is prepared holds people's features and places in their owner's file, and cannot be "
+            "pickled: prepare it where it is fitted"
+        )
 
     @property
     def kind(self) -> str:
