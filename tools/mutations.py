@@ -1088,6 +1088,18 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
+        "cells: without a schema a row with a cell that is no number counts as zeros",
+        "return joined.emptied(lost) if lost.any() and joined.labels is not None else joined",
+        "return joined",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "links: where a label stands is told by its own line",
+        "if (front and (in_front or not behind)) or (in_front and not _link_label(words[2])):",
+        "if front:",
+        _in("test_layouts"),
+    ),
+    Mutation(
         "cells: a gap as pandas writes it stops the run",
         "except TypeError:  # pandas' NA is neither equal to itself nor not",
         "except ZeroDivisionError:",
