@@ -830,6 +830,12 @@ COUNTS = [
         _in("test_search"),
     ),
     Mutation(
+        "cells: one text swaps day and month of all dates of its column",
+        "if any(_read_otherwise(day, self.format) for day in _DAYS):",
+        "if False:",
+        _in("test_one_cell"),
+    ),
+    Mutation(
         "pickles: what is prepared goes with people's features",
         '    def __reduce__(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
         '    def _refused(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
