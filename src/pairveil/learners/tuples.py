@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import (
+    SPREAD,
     SetGradient,
     by_role,
     sensitivity_of_sets,
     shrinking,
 )
-from pairveil.engine.loops import SPREAD
 from pairveil.engine.losses import TUPLE_LOSSES, TupleLoss
 from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Statistic, shrink
