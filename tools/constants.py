@@ -194,8 +194,13 @@ KINDS = {
             Cell("drawn 2", 0.1),
             Cell("breast_cancer", 4.0, "laplace"),
             Cell("bank, 4000 people", 1.0, "laplace"),
+            # where one of the pair's last four numbers decides
+            Cell("bank, 4000 people", 1.0),
+            Cell("bank, 4000 people", 8.0, "laplace"),
+            Cell("digits", 8.0, "laplace"),
+            Cell("digits", math.inf),
         ),
-        (700,),
+        (700, 701, 702),
     ),
     "classes": Kind(
         classes,

@@ -677,8 +677,8 @@ ACCOUNTING = [
     ),
     Mutation(
         "ledger: an error curve forgets who changes together",
-        "found = choose(data, given.select, seed)",
-        "found = choose(data, given.select, seed)\n    "
+        "found = select_used(data, given.select, seed)",
+        "found = select_used(data, given.select, seed)\n    "
         "found = found._replace(given=kappa(data.pairs), taken=kappa(found.used.pairs))",
         _in("test_error_curve"),
     ),
@@ -818,6 +818,18 @@ COUNTS = [
         _in("test_sums"),
     ),
     Mutation(
+        "search: a pair that is there twice is learned from and scored",
+        "scored = held_out[mentioned(whole.pairs, ends)]",
+        "scored = np.resize(held_out, len(ends))",
+        _in("test_search"),
+    ),
+    Mutation(
+        "pickles: what is prepared goes with people's features",
+        '    def __reduce__(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
+        '    def _refused(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
+        _in("test_search"),
+    ),
+    Mutation(
         "deep: batches as large as those that are run are not tried",
         "return (4,) if self.micro_batch <= 4 else (4, self.micro_batch)",
         "return (4,)",
@@ -831,8 +843,14 @@ COUNTS = [
     ),
     Mutation(
         "deep: on the CPU too a module that draws on the way back is compared with a tolerance",
-        "if on_cpu and not steady:",
-        "if False:",
+        "problem = self._mixed_slopes(same_bits)",
+        "problem = self._mixed_slopes(_roughly)",
+        _in("test_gradients"),
+    ),
+    Mutation(
+        "deep: on a GPU a tolerance alone decides whether records mix on the way back",
+        "problem = self._mixed_on_cpu() or self._mixed_slopes(_roughly)",
+        "problem = self._mixed_slopes(_roughly)",
         _in("test_gradients"),
     ),
     Mutation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pairveil.audit.auditor import Claim, audit, audit_scores
+from pairveil.audit.auditor import Claim, audit_mechanism, audit_scores
 from pairveil.audit.canaries import label_flip
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import SetGradient
@@ -127,7 +127,7 @@ def _engine_release(source):
     ],
 )
 def test_the_lattice_attack_on_the_engine(source, verdict):
-    found = audit(
+    found = audit_mechanism(
         _engine_release(source),
         label_flip(2, "zero-out"),
         CLAIMS["gaussian"],

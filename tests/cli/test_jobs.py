@@ -108,7 +108,7 @@ def test_a_fit_opens_with_what_it_spends_and_prepares_once(
     from pairveil.engine.backends import local
 
     monkeypatch.setattr(local, "kappa", counting("kappa", graph.kappa))
-    monkeypatch.setattr("pairveil.learners.base.prepare", counting("prepare", preparing.prepare))
+    monkeypatch.setattr("pairveil.learners.base.plan_fit", counting("prepare", preparing.plan_fit))
     words = ["fit", "--no-scale", "people.csv", "pairs.csv", "-o", tmp_path / "new"]
     quiet = run(*words, "-q", cwd=files)
     assert quiet.code == 0, quiet.err

@@ -257,19 +257,81 @@ class Unsteady(torch.autograd.Function):
         return slopes * (1 + 1e-5 * random.random()) + mixed
 
 
+class Shaken(Unsteady):
+    """As a device that adds up in any order: nothing of other records is in it."""
+
+    @staticmethod
+    def backward(ctx, slopes):
+        return slopes * (1 + 1e-5 * random.random())
+
+
+class Nudged(Unsteady):
+    """A little of the whole batch, the same every time."""
+
+    @staticmethod
+    def backward(ctx, slopes):
+        return slopes + 1e-6 * slopes.norm().nan_to_num(1.0).clamp(max=1.0)
+
+
 class UnsteadyBack(nn.Module):
-    def __init__(self):
+    def __init__(self, back=Unsteady):
         super().__init__()
-        self.one, self.two = nn.Linear(2, 3), nn.Linear(3, 2)
+        self.one, self.two, self.back = nn.Linear(2, 3), nn.Linear(3, 2), back
 
     def forward(self, x):
-        return self.two(Unsteady.apply(self.one(x)))
+        return self.two(self.back.apply(self.one(x)))
 
 
 def test_what_differs_from_run_to_run_on_the_cpu_hides_no_mixing():
     """There sums are added up in one order, so that no difference is forgiven."""
     with pytest.raises(InputError, match="differ the second time"):
         Network(UnsteadyBack(), contrastive, (2,))
+
+
+class Elsewhere(str):
+    """A device by another name, on which this machine computes."""
+
+    type = "mps"
+
+
+class Unsettled(UnsteadyBack):
+    """Shakes where it lies; a copy that is moved does what is asked of it there."""
+
+    def __init__(self, there):
+        super().__init__(Shaken)
+        self.there = there
+
+    def cpu(self):
+        self.back = self.there
+        return super().cpu()
+
+
+class Steady(Unsteady):
+    @staticmethod
+    def backward(ctx, slopes):
+        return slopes
+
+
+class Missing(Unsteady):
+    @staticmethod
+    def backward(ctx, slopes):
+        raise NotImplementedError("no such kernel")
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        (Nudged, "mixes the samples"),
+        (Unsteady, "second time"),
+        (Missing, "does not run on the CPU"),
+    ],
+)
+def test_on_a_device_that_adds_up_in_any_order_a_copy_on_the_cpu_decides(there, words, monkeypatch):
+    monkeypatch.setattr("pairveil.deep.network._device", Elsewhere)
+    made = {"device": "cpu", "micro_batch": 4}
+    assert Network(Unsettled(Steady), contrastive, (2,), **made).by_rules
+    with pytest.raises(InputError, match=words):
+        Network(Unsettled(there), contrastive, (2,), **made)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")

@@ -23,7 +23,7 @@ from pairveil.foreign import check_growth, decode, taking_apart
 from pairveil.printable import as_cell, from_cell, shortened
 from pairveil.records.groups import class_numbers
 from pairveil.records.identity import count_similar, folded, folded_ids
-from pairveil.records.readers import read_pair_values, rows_of
+from pairveil.records.readers import read_pair_values, rows_of_pairs
 from pairveil.records.tables import (
     PairTable,
     as_ids,
@@ -93,9 +93,9 @@ def test_classes_by_their_place_in_a_public_list():
 def test_values_of_pairs_are_found_whichever_side_is_left():
     read = read_pair_values({"left": ["a"], "right": ["b"], "name": [2], "dob": [None]})
     assert np.array_equal(read.values, [[2, math.nan]], equal_nan=True)
-    assert rows_of(PairTable([2], [1]), PairTable([3, 1], [1, 2])).tolist() == [1]
+    assert rows_of_pairs(PairTable([2], [1]), PairTable([3, 1], [1, 2])).tolist() == [1]
     with pytest.raises(InputError, match="there before"):
-        rows_of(PairTable([2], [1]), PairTable([2, 1], [1, 2]))
+        rows_of_pairs(PairTable([2], [1]), PairTable([2, 1], [1, 2]))
 
 
 def test_text_for_people_and_spreadsheets(tmp_path):

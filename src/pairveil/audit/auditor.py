@@ -411,7 +411,7 @@ def lower_bound(
     return epsilon_in_family(*limits, claim.curve, claim.noise, claim.delta)
 
 
-def audit(
+def audit_mechanism(
     mechanism: Mechanism,
     neighbours: Neighbours,
     claim: Claim,
@@ -432,7 +432,7 @@ def audit(
     >>> from pairveil.audit.canaries import label_flip
     >>> def noisy_sum(pairs, rng):
     ...     return pairs.differences().sum(axis=0) / 2 + rng.laplace(size=pairs.n_features)
-    >>> found = audit(noisy_sum, label_flip(n_features=3), Claim(0.2), random_state=0)
+    >>> found = audit_mechanism(noisy_sum, label_flip(n_features=3), Claim(0.2), random_state=0)
     >>> found.verdict
     'violated'
     """

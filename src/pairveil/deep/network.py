@@ -502,34 +502,55 @@ class Network:
 
     def _check_slopes_apart(self) -> None:
         """Hooks and functions with a way back of their own may mix there what they keep apart on the way."""
+        problem = self._mixed_slopes(same_bits)
+        if problem is not None and self.device.type != "cpu":
+            # A device may add up in any order, which tells nothing of other records and would hide what does.
+            # A copy where there is one order decides; on the device what is far off is refused beside it.
+            problem = self._mixed_on_cpu() or self._mixed_slopes(_roughly)
+        if problem is not None:
+            raise InputError(problem)
+
+    def _mixed_on_cpu(self) -> str | None:
+        """What `_mixed_slopes` finds of a copy on the CPU, to the bit."""
+        moved = copy.copy(self)
+        moved.device, run = torch.device("cpu"), self._fresh()
+        try:
+            moved.module = run.module.cpu()
+            if isinstance(run.records.loss, nn.Module):
+                run.records.loss.cpu()
+            moved.records = run.records
+            return moved._mixed_slopes(same_bits)
+        except (RuntimeError, ValueError, TypeError, AssertionError) as problem:
+            raise InputError(
+                f"the module's gradients of the same records differ from run to run on {self.device}, and it "
+                "does not run on the CPU, where no order of additions could hide that one record changes "
+                f"another's: take other layers there: {str(problem).splitlines()[:1]}"
+            ) from None
+
+    def _mixed_slopes(self, alike: Callable[[Tensor, Tensor], bool]) -> str | None:
+        """What is wrong where records' gradients change with other records, or from run to run."""
         for n in self._sizes():
             *people, said = self._trial(n=n)
             for each in _parted(n, said.device)[: 4 if n == 4 else 1]:
                 own = ~each * torch.linspace(1, 2, n, dtype=torch.float64, device=said.device)
-                on_cpu = said.device.type == "cpu"
-                runs = 2 if on_cpu else 4
-                first, *again = (self._slopes(own, *people, said) for _ in range(runs))
-                # A device may add up in any order, which tells nothing of other records; what nearly cancels
-                # in a sum then differs by a part of the largest.
-                order = {"rtol": 1e-3, "atol": 1e-4 * float(first.abs().max())}
-                steady = all(same_bits(first, one) for one in again)
-                if on_cpu and not steady:
-                    raise InputError(
+                first = self._slopes(own, *people, said)
+                if not alike(first, self._slopes(own, *people, said)):
+                    return (
                         "the module's gradients of the same records differ the second time, so that no bound "
                         "holds on what one pair contributes: it remembers or draws on the way back, or torch "
                         "adds up in any order (torch.use_deterministic_algorithms(True) ends that)"
                     )
-                alike = same_bits if steady else partial(torch.allclose, **order)
                 for scale in self._scales():
                     others = [self._with_others(one, each, scale) for one in people]
                     then = torch.where(each.reshape(-1, *[1] * (said.ndim - 1)), -said, said)
                     steepened = torch.where(each, scale, 1.0)
                     if not alike(first, self._slopes(own, *others, then, steepened=steepened)):
-                        raise InputError(
+                        return (
                             "the module mixes the samples of a batch on the way back: one record changes "
                             "another's gradient, so that no bound holds on what one pair contributes; take "
                             "backward hooks and functions out that look at a whole batch"
                         )
+        return None
 
     def _slopes(self, factors: Tensor, *given: Tensor, steepened: Tensor | float = 1.0) -> Tensor:
         """Squared norms of some records' gradients, and their sum, as one vector; others have factor 0."""
@@ -618,6 +639,12 @@ class Network:
                 "the module or its loss draws at random in evaluation mode (such as torch's dropout as a "
                 "function, without training=self.training): what one pair contributes would hang on others"
             )
+
+
+def _roughly(first: Tensor, other: Tensor) -> bool:
+    """Whether two sums differ by no more than an order of additions may: what nearly cancels, by a part of
+    the largest."""
+    return bool(torch.allclose(first, other, rtol=1e-3, atol=1e-4 * float(first.abs().max())))
 
 
 def _parted(n: int, device: torch.device) -> tuple[Tensor, ...]:

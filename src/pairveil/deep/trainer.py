@@ -39,7 +39,7 @@ from pairveil.deep.recipe import (
     rows_stand_alone,
     sample_rate_of,
 )
-from pairveil.deep.records import PairLoss, records_of
+from pairveil.deep.records import PairLoss, with_loss
 from pairveil.engine.backends.local import backend_for
 from pairveil.engine.checkpoint import Checkpoint, fit_digest
 from pairveil.engine.engine import Engine
@@ -49,8 +49,8 @@ from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.inputs import (
     Resolved,
     check_bound,
+    given_pairs,
     is_whole,
-    resolve_training,
     resolve_tuples,
 )
 from pairveil.learners.preparing import Prepared, PreparedRecords
@@ -165,7 +165,7 @@ class PrivateMetricTrainer(PrivateLearner):
 
     def _recipe(self, given: Any, records: PreparedRecords) -> NetworkRecipe:
         rows, shape, tokens = records.about
-        name, contributions = records_of(records.kind, getattr(records.used, "size", 2), self.loss)
+        name, contributions = with_loss(records.kind, getattr(records.used, "size", 2), self.loss)
         network = Network(
             self.module,
             contributions,
@@ -335,7 +335,8 @@ def _resolved(records: Any, y: Any, rows: NDArray[Any]) -> Resolved:
         return Resolved(records.canonical()[0])
     if tuples or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
         return Resolved(*resolve_tuples(records, y, None if kind else rows).canonical())
-    return resolve_training(records, y, rows)
+    given, inferred = given_pairs(records, y, rows)
+    return Resolved(*given.canonical(), inferred)
 
 
 def _people(records: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]:

@@ -173,7 +173,7 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
                 )
             return by_splink(self.source, found, self.records, self.random_pairs)
         from pairveil.linkage.levels import LabelledLevels
-        from pairveil.records.readers import read_levels, rows_of
+        from pairveil.records.readers import read_levels, rows_of_pairs
 
         if self.records is not None:
             raise InputError("--records goes with a Splink settings file (.json)")
@@ -183,7 +183,7 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
                 "the levels like any other; label them as different"
             )
         values = read_levels(self.source, self.left, self.right, (self.label,))
-        rows = rows_of(found, values.pairs)
+        rows = rows_of_pairs(found, values.pairs)
         sizes = None if self.n_levels is None else _sizes(self.n_levels, len(values.names))
         ends = np.column_stack([found.left, found.right])
         return LabelledLevels(values.values[rows], found.labels, ends, sizes, values.names), None

@@ -264,7 +264,7 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
 
     def _by_weights(self, model: Any, levels: Path, pairs: Path) -> Scored:
         from pairveil.column_names import in_order_of
-        from pairveil.records.readers import read_levels, rows_of
+        from pairveil.records.readers import read_levels, rows_of_pairs
 
         found, shared = self.read_pairs(pairs), {}
         ends, labels = np.column_stack([found.left, found.right]), found.labels
@@ -278,7 +278,7 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
                 raise InputError("--records goes with Splink settings (.json)")
             self._refuse_together("a table of levels")
             listed = read_levels(levels, self.left, self.right, (self.label,))
-            names, values = listed.names, listed.values[rows_of(found, listed.pairs)]
+            names, values = listed.names, listed.values[rows_of_pairs(found, listed.pairs)]
         order = list(range(len(names)))
         if model.names is not None:
             if not set(model.names) <= set(names):

@@ -325,12 +325,12 @@ def _with_public_test(data: Any, folder: Path, table: Path, column: str, id: str
     from pairveil.jobs.reading import read_people_of
     from pairveil.records.readers import read_classes
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.facts import scaled, score_public
+    from pairveil.report.facts import before_learning, score_public
 
     metric = ReleasedMetric.load(folder)
     people, classes = read_people_of(metric, table, id), read_classes(table, column)
     test, points = score_public(metric, people.values, classes, table.name)
-    test = replace(test, reference=yardstick(scaled(metric, people.values), classes))
+    test = replace(test, reference=yardstick(before_learning(metric, people.values), classes))
     summary = replace(data.summary, points=points)
     return replace(data, public_test=test, expected=_expected(data.certificate), summary=summary)
 

@@ -174,10 +174,10 @@ def _in_order(
 
     A pair with contradicting labels is written with both: whoever reads the file finds what was there.
     """
-    from pairveil.records.canonical import NULL, records_of
+    from pairveil.records.canonical import NULL, canonical_records
 
     labels = None if found.labels is None else found.labels[kept]
-    records = records_of(found.pairs[kept], labels)
+    records = canonical_records(found.pairs[kept], labels)
     ends = found.ids[records.members]
     if records.content is None:
         return dict(zip(names, ends.T, strict=False))

@@ -140,7 +140,7 @@ def kept_of(people: Any, values: Any) -> Any:
     return values if people.rows is None or values is None else values[people.rows - 1]
 
 
-def scaled(people: Any, schema: Any, scaling: ScalingOptions) -> tuple[Any, Any]:
+def bring_to_scale(people: Any, schema: Any, scaling: ScalingOptions) -> tuple[Any, Any]:
     """People brought to scale, and the public factor that each column was brought by."""
     from pairveil.records.scaling import PublicBounds, scale_to_bounds
     from pairveil.records.validation import check_data_norm
@@ -215,7 +215,7 @@ def read_training(
     lenient = reading.leave_out or of.records.pairwise
     with noticing_swapped(of, reading.left, reading.right, used.schema):
         raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart, lenient)
-    people, scale = scaled(raw, facts, scaling)
+    people, scale = bring_to_scale(raw, facts, scaling)
 
     def training(data: Any, pairs: Any = None) -> Training:
         return Training(lambda one: one.prepare(data), people.names, scale, pairs, facts)

@@ -26,7 +26,7 @@ from pairveil.engine.statistics import TILE, Statistic, dense_rows
 from pairveil.errors import DataWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.inputs import Resolved, as_features, is_whole, rows_of, without_ids
+from pairveil.learners.inputs import Resolved, as_features, is_whole, row_numbers, without_ids
 from pairveil.learners.preparing import Prepared, PreparedRecords, clusters_of
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm, to_grid
@@ -205,7 +205,7 @@ def votes_of(labels: IntArray, links: IntArray, norm: Norm) -> tuple[FloatArray,
     return apart / (longest * (1 + 1e-12)), longest
 
 
-def choose(agreement: FloatArray, together: FloatArray, noise: float) -> int:
+def choose_clustering(agreement: FloatArray, together: FloatArray, noise: float) -> int:
     """Which clustering to take: a post-processing of the released counts.
 
     A clustering cannot lead plain k-means, the first, by more links than the two differ on. Where the noise
@@ -269,7 +269,7 @@ class LinkedRecipe:
         votes, longest = votes_of(labels, self.links, query.mechanism.norm)
         agreement = engine.answer(query, LinkVotes(votes)) * longest / 2
         noise = query.noise_std(LinkVotes.clip) * longest / 2
-        best = choose(agreement, together_of(labels, self.links), noise)
+        best = choose_clustering(agreement, together_of(labels, self.links), noise)
         return Clustered(labels[best], names[best], tuple(names), agreement)
 
 
@@ -418,7 +418,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
         table = without_ids(data) if links is None else links.features
         points = _checked_points(table, given.n_clusters)
         if links is None:
-            ml, cl = (rows_of(one, data, "X") for one in (ml, cl))
+            ml, cl = (row_numbers(one, data, "X") for one in (ml, cl))
             links = links_between(on_one_scale(points), ml, cl)
         count_contradictions(links)
         return Resolved(

@@ -287,22 +287,11 @@ class Resolved(NamedTuple):
     secret: bytes | None = None  # what pairs of row numbers are named with (`own_secret`)
 
 
-def resolve_training(
-    pairs: Any,
-    y: ArrayLike | None,
-    preprocessor: Any,
-    ids: Any = None,
-) -> Resolved:
-    """What was passed to ``fit``, as a function of the set of pairs: see `pairveil.records.canonical`.
-
-    ``ids`` name the rows of the preprocessor.
-    """
-    given, inferred = _given(pairs, y, preprocessor, ids)
-    return Resolved(*given.canonical(), inferred)
-
-
-def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tuple[PairSet, bool]:
-    """Pairs as a PairSet in the order given, and whether the topology was read off equal rows."""
+def given_pairs(
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any = None
+) -> tuple[PairSet, bool]:
+    """What was passed to ``fit`` as a PairSet in the order given, and whether the topology was read off
+    equal rows. ``ids`` name the rows of the preprocessor."""
     if isinstance(pairs, PairSet):
         if y is None and pairs.labels is not None:
             return pairs, False
@@ -432,7 +421,7 @@ def _distinct(people: People) -> People:
 ID = "id"
 
 
-def rows_of(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
+def row_numbers(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
     """Pairs, tuples or people as row numbers where text names people; anything else as it is."""
     if isinstance(pairs, Records) or sparse.issparse(pairs) or not hasattr(pairs, "__len__"):
         return pairs

@@ -1,8 +1,8 @@
 """From parameters and records to a plan and its certificate, before any noise is drawn.
 
 Records are clipped, selected by what is public of them, and the costs of each unit are read off their graph
-(`material_of`, for every kind of record); `prepare` plans and certifies. `PrivateLearner.prepare` calls both,
-once per fit.
+(`prepare_records`, for every kind of record); `plan_fit` plans and certifies. `PrivateLearner.prepare` calls
+both, once per fit.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from pairveil.engine.backends.local import Chosen, choose, clipped
+from pairveil.engine.backends.local import Chosen, clipped, select_used
 from pairveil.engine.backends.parties import JointRecords, check_room
 from pairveil.engine.plan import SLACK_SHARE, Plan, PublicFacts, Recipe, plan_within
 from pairveil.errors import DataWarning, InputError, warn
@@ -50,7 +50,7 @@ from pairveil.privacy.units import (
     meanings_of,
 )
 from pairveil.privacy.verdict import delta_too_large
-from pairveil.records.groups import NO_CLASS, GroupSet, People, check_numbers, members_of
+from pairveil.records.groups import NO_CLASS, GroupSet, People, check_numbers, members_by_group
 from pairveil.records.identity import together_digest
 from pairveil.records.kinds import GROUPS, KINDS, Cost
 from pairveil.records.pairset import CountedPairs, PairSet
@@ -82,6 +82,12 @@ class PreparedRecords:
     # What else is public and a recipe takes: the items of a ranking, the points of a clustering
     about: Any = None
     parties: Mapping[str, Any] | None = None  # where several hold them, as certificates state it
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "what is prepared holds people's features and places in their owner's file, and cannot be "
+            "pickled: prepare it where it is fitted"
+        )
 
     @property
     def kind(self) -> str:
@@ -208,7 +214,7 @@ def _chosen(given: Any, data: Any, entity_records: int | None) -> Chosen:
             return Chosen(data, kept, full, full)
         used = data.subset(kept)
         return Chosen(used, kept, full, kappa_of_tuples(used))
-    found = choose(data, given.select, seed)
+    found = select_used(data, given.select, seed)
     if entity_records is None:
         return found
     if data.together is not None:
@@ -388,7 +394,7 @@ def groups_of(given: Any, people: People, groups: Any) -> GroupSet:
         seed = selection_seed(given.random_state)
         members = design_groups(people.n_records, int(groups), random_state=seed)
     else:
-        members = members_of(check_numbers(groups, people.n_records))[0]
+        members = members_by_group(check_numbers(groups, people.n_records))[0]
     return GroupSet.of_classes(
         people.features, members, people.classes, people.ids, people.feature_names
     ).canonical()[0]
@@ -454,12 +460,12 @@ PARTIES_NEED = (
 )
 
 
-def prepare(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseSource) -> Prepared:
+def plan_fit(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseSource) -> Prepared:
     """Plan and certify a fit."""
     mechanism, costs, n = mechanism_named(given.mechanism), records.costs, records.used.n_records
     delta = 0.0 if mechanism.is_pure else given.delta
     left = delta * (1 - SLACK_SHARE) if noise.for_release else delta
-    facts = setting_of(given, records, left)
+    facts = public_facts(given, records, left)
     largest = max(cost.records for cost in costs.values())
     parties = parties_of(records.parties)
     if parties is not None and (mechanism.is_pure or not facts.budget.is_private):
@@ -501,7 +507,7 @@ def prepare(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseSo
     return Prepared(records, recipe, plan, certificate, noise)
 
 
-def setting_of(given: Any, records: PreparedRecords, delta: float) -> PublicFacts:
+def public_facts(given: Any, records: PreparedRecords, delta: float) -> PublicFacts:
     """The public numbers that a recipe may plan with, from plain parameters and prepared records."""
     return PublicFacts(
         Budget(given.epsilon, delta, records.costs[given.unit], given.adjacency),

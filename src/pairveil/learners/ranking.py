@@ -214,7 +214,7 @@ DRAWS = 10_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedDifferences:
     """What is public about all choices together: which differences were asked for, and with what weight."""
 
     differences: Any  # each pair of items once
@@ -240,7 +240,7 @@ class Asked:
 
 
 def fit_strengths(
-    asked: Asked, answer: FloatArray, noise: float, prior_std: float
+    asked: AskedDifferences, answer: FloatArray, noise: float, prior_std: float
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients and their covariance, from the noisy sum of ``weight y x`` over all choices."""
     d = len(answer)
@@ -360,7 +360,7 @@ class Ranked(NamedTuple):
 class RankingRecipe:
     """One noisy sum, and coefficients fitted to it."""
 
-    asked: Asked  # what is public about the choices
+    asked: AskedDifferences  # what is public about the choices
     items: Items
     # From coefficients to those of the items' own features; None where items have no features
     back: FloatArray | None
@@ -567,13 +567,13 @@ class PrivatePreferenceRanker(PrivateLearner):
         return np.asarray(1 / (1 + np.exp(-apart)))
 
 
-def _asked(choices: Choices, weights: FloatArray) -> Asked:
+def _asked(choices: Choices, weights: FloatArray) -> AskedDifferences:
     """What is public about all choices, each pair of items once."""
     by_choice = np.repeat(weights, np.diff(choices.edges()))
     pairs, where = np.unique(choices.pairs, axis=0, return_inverse=True)
     left, right = pairs.T
     where = where.ravel()
-    return Asked(
+    return AskedDifferences(
         choices.features[left] - choices.features[right],
         np.bincount(where, by_choice, len(pairs)).astype(np.float64),
         np.bincount(where, by_choice**2, len(pairs)).astype(np.float64),

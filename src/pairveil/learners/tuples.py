@@ -42,7 +42,7 @@ from pairveil.learners.inputs import (
     ids_of,
     is_whole,
     resolve_tuples,
-    rows_of,
+    row_numbers,
     without_ids,
 )
 from pairveil.learners.preparing import Prepared, PreparedRecords
@@ -402,7 +402,7 @@ class _TupleLearner(PrivateMetricLearner):
 
     def _resolve(self, given: Any, data: Any, y: Any) -> Resolved:
         del given
-        named, people = rows_of(data, self.preprocessor), without_ids(self.preprocessor)
+        named, people = row_numbers(data, self.preprocessor), without_ids(self.preprocessor)
         table = RawRows.of(self).table(people, data)
         return Resolved(resolve_tuples(named, y, table, ids_of(self.preprocessor)))
 

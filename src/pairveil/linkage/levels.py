@@ -213,14 +213,14 @@ def posterior_mean(count: float, noise: float, shape: float, scale: float) -> fl
     return float(np.trapezoid(density * x, place) / (np.trapezoid(density, place) + below))
 
 
-def in_order(m: FloatArray, u: FloatArray) -> FloatArray:
+def monotone(m: FloatArray, u: FloatArray) -> FloatArray:
     """m with m / u not falling from level to level; levels out of order share one ratio.
 
     Of all m with a monotone ratio it is the nearest to the given one in squares weighted by u.
 
     Examples
     --------
-    >>> in_order(np.array([0.1, 0.5, 0.4]), np.array([0.6, 0.2, 0.2])).round(3)
+    >>> monotone(np.array([0.1, 0.5, 0.4]), np.array([0.6, 0.2, 0.2])).round(3)
     array([0.1 , 0.45, 0.45])
     """
     if len(m) < 2:

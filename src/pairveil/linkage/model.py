@@ -34,7 +34,7 @@ from pairveil.learners.preparing import (
     check_entity_records,
     entity_sentence,
 )
-from pairveil.linkage.levels import in_order, shrunk
+from pairveil.linkage.levels import monotone, shrunk
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.units import ASSUMED_LEVELS, Unit
 from pairveil.records.canonical import NULL
@@ -465,7 +465,7 @@ class PrivateLinkageModel(PrivateLearner):
             for c in range(len(matches))
         )
         if self.monotone:
-            self.m_ = [in_order(m, u) for m, u in zip(self.m_, self.u_, strict=True)]
+            self.m_ = [monotone(m, u) for m, u in zip(self.m_, self.u_, strict=True)]
         pairs = np.maximum(model.labels, max(2 * model.noise, 1.0))  # below it a count says nothing
         self.prior_ = float(pairs[0] / pairs.sum()) if self.prior is None else float(self.prior)
         self.count_noise_ = float(model.noise)

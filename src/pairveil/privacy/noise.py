@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from pairveil.errors import InputError
 from pairveil.privacy.samplers import (
     Keystream,
-    check_choice,
     choose_exactly,
     discrete_gaussian,
     discrete_laplace,
+    exact_scores,
     poisson_sample,
     process_keystream,
     rate_below,
@@ -132,7 +132,7 @@ class SeededNoise:
 
         The largest of the scores with Gumbel noise, in floating point.
         """
-        whole = check_choice(scores, eta, unit)
+        whole = exact_scores(scores, eta, unit)
         if math.isinf(eta):
             return int(np.argmax(whole))
         rate_below(eta, unit)  # refuses what the exact sampler refuses

@@ -594,7 +594,7 @@ def _check_unit(unit: int) -> None:
         raise InputError("the unit of the scores must be an integer between 1 and 2^52")
 
 
-def check_choice(scores: ArrayLike, eta: float, unit: int) -> Ints:
+def exact_scores(scores: ArrayLike, eta: float, unit: int) -> Ints:
     """Return the scores as 64-bit integers; refuse what cannot be chosen from exactly.
 
     Everything refused here is public: the scores' shape and type, eta and the unit.
@@ -620,7 +620,7 @@ def choose_exactly(
     Each draw is a ``ChoiceEvent(eta)`` if one record's contributions have a range of ``unit`` at most
     (`whole_scores`). eta is rounded down to a multiple of unit/2^64; ``inf`` takes the first best one.
     """
-    whole = check_choice(scores, eta, unit)
+    whole = exact_scores(scores, eta, unit)
     if math.isinf(eta):
         return np.full(count, np.argmax(whole), dtype=np.int64)
     rate = tuple(np.uint64(word) for word in divmod(rate_below(eta, unit), 1 << 64))

@@ -162,7 +162,7 @@ class GroupSet(Records):
         self, features: Any, members: Any, labels: Any, ids: Any = None, feature_names: Any = None
     ) -> None:
         self._set_people(features, ids, feature_names)
-        checked = check_members(members, self.n_people)
+        checked = check_groups(members, self.n_people)
         self._set(members=checked, content=_checked_labels(labels, checked))
 
     @classmethod
@@ -187,7 +187,7 @@ class GroupSet(Records):
         n = int(features.shape[0])
         if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
             raise InputError(f"{n} people need {n} class numbers, one each")
-        places = check_members(members, n)
+        places = check_groups(members, n)
         own = np.where(places == VACANT, NO_CLASS, numbers[places])
         first, second = slots(places.shape[1])
         left, right = own[:, first], own[:, second]
@@ -229,7 +229,7 @@ class GroupSet(Records):
             )
         paired = np.zeros(pairs.n_people, dtype=np.bool_)
         paired[pairs.pairs] = True
-        members, place = members_of(np.where(paired, of_person, -1))
+        members, place = members_by_group(np.where(paired, of_person, -1))
         size = members.shape[1]
         group_row = np.full(int(of_person.max()) + 1, -1, dtype=np.int64)
         group_row[of_person[members[:, 0]]] = np.arange(len(members))
@@ -271,7 +271,7 @@ class GroupSet(Records):
         return super().blocks(most if most < 1 else 1 << most.bit_length() - 1)
 
 
-def check_members(members: Any, n_people: int) -> IntArray:
+def check_groups(members: Any, n_people: int) -> IntArray:
     """Refuse groups that overlap, hold fewer than two people or name nobody."""
     table = np.asarray(members)
     if table.ndim != 2 or table.dtype.kind not in "iu":
@@ -317,7 +317,7 @@ def _check_sizes(sizes: IntArray) -> None:
         raise InputError(f"a group may have at most {MOST_PEOPLE} people; cut it into smaller ones")
 
 
-def members_of(numbers: IntArray) -> tuple[IntArray, IntArray]:
+def members_by_group(numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Rows of people from each person's group number, and each person's place in her group."""
     people = np.flatnonzero(numbers >= 0)
     names, group = np.unique(numbers[people], return_inverse=True)

@@ -26,9 +26,9 @@ from pairveil.errors import IdentityWarning, InputError, warn
 from pairveil.printable import many
 from pairveil.records.canonical import (
     NULL,
+    canonical_records,
     order_of_ids,
     ranks,
-    records_of,
     say_contrary,
     say_merged,
 )
@@ -300,7 +300,7 @@ def _merge(
     pairs: np.ndarray, labels: np.ndarray | None, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Positions of the pairs to keep, the first mention of each, and their labels."""
-    found = records_of(pairs, labels)
+    found = canonical_records(pairs, labels)
     if not found.n_repeated:
         return np.arange(len(pairs)), labels
     assert found.positions is not None

@@ -16,7 +16,7 @@ import numpy as np
 
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse
-from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
+from pairveil.records.canonical import canonical_records, mentioned, order_of_ids, ranks, say_merged
 from pairveil.records.dirt import sifted
 from pairveil.records.identity import (
     index_pairs,
@@ -268,7 +268,7 @@ def counted_pairs(
         return CountedPairs(values, labels, None, None, names), np.arange(len(values))
     ids, ends = record_numbers(pairs, len(values))
     shared = (None, None) if together is None else _sharing(together, ids)
-    records = records_of(ends, labels)
+    records = canonical_records(ends, labels)
     if records.positions is None:
         return CountedPairs(values, labels, ends, ids, names, *shared), np.arange(len(values))
     say_merged(records.n_repeated)
@@ -321,9 +321,7 @@ def _contrary(values: np.ndarray, ends: np.ndarray, records: Any) -> np.ndarray:
     contrary = np.zeros(len(records.members), dtype=bool)
     if records.n_repeated == 0:
         return contrary
-    size = int(ends.max()) + 1
-    keys = records.members[:, 0] * size + records.members[:, 1]  # ascending, as canonical pairs are
-    place = np.searchsorted(keys, ends.min(axis=1) * size + ends.max(axis=1))
+    place = mentioned(records.members, ends)
     differs = (values != values[records.positions[place]]).any(axis=1)
     contrary[place[differs]] = True
     return contrary

@@ -522,7 +522,7 @@ def read_levels(source: Any, left: str, right: str, ignored: Sequence[str] = ())
     return found._replace(names=tuple(name.removeprefix(GAMMA) for name in found.names))
 
 
-def rows_of(wanted: PairTable, having: PairTable) -> np.ndarray:
+def rows_of_pairs(wanted: PairTable, having: PairTable) -> np.ndarray:
     """Where each wanted pair stands in another table; (a, b) and (b, a) are the same pair.
 
     Raises InputError: a wanted pair is not there, or is there twice.
