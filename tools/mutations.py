@@ -824,6 +824,18 @@ COUNTS = [
         _in("test_search"),
     ),
     Mutation(
+        "sign: a key that others can read signs",
+        "if found.st_uid == os.getuid() and found.st_mode & 0o077:",
+        "if found.st_mode & 0o7000:",
+        _in("test_signing"),
+    ),
+    Mutation(
+        "cells: one text swaps day and month of all dates of its column",
+        "if any(_read_otherwise(day, self.format) for day in _DAYS):",
+        "if False:",
+        _in("test_one_cell"),
+    ),
+    Mutation(
         "pickles: what is prepared goes with people's features",
         '    def __reduce__(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
         '    def _refused(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',

@@ -187,6 +187,33 @@ def test_a_text_among_cells_of_another_type_changes_none_of_them(cells, column, 
     assert not np.array_equal(whole[-1], other[-1])
 
 
+@pytest.mark.parametrize("format", ["%Y-%d-%m", "%Y-%d-%m %H:%M:%S", "%y%d-%m-%H"])
+def test_a_format_that_reads_another_day_from_a_date_is_refused(format, tmp_path) -> None:
+    """Dates are written YYYY-MM-DD where one text makes texts of them: all others were read otherwise."""
+    cells = [datetime.datetime(2000, 3, 4 + i, i, 1, 2) for i in range(4)]
+    with pytest.raises(InputError, match="could be read as another day"):
+        read_cells(cells, DATES + f'format = "{format}"\n', tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize(
+    "format", ["%d.%m.%Y", "%Y-%m-%d", "%m/%d/%y", "%Y-%m-%d %H:%M:%S", "%Y%m%d"]
+)
+@pytest.mark.parametrize("kind", [None, "excel"])
+def test_by_any_other_format_dates_stay_where_one_text_makes_texts_of_them(
+    format, kind, tmp_path
+) -> None:
+    cells, column = (
+        [datetime.datetime(2000, 3, 4 + i) for i in range(4)],
+        DATES + f'format = "{format}"\n',
+    )
+    whole, other = (
+        read_cells([*cells[:-1], last], column, tmp_path, kind) for last in (cells[-1], "?")
+    )
+    assert np.array_equal(whole[:-1], other[:-1])
+    assert len(np.unique(whole)) == 4
+
+
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
 @pytest.mark.parametrize("cells", [[1, 2, 3, 4], [True, False, True, True], list("abab")])
 @pytest.mark.parametrize("gap", [pd.NA, pd.NaT, np.zeros(2), [1], b"\xff"])

@@ -443,14 +443,6 @@ class _Recorder(SeededNoise):
                     "to the whole, so a record changes what others contribute and no clip bound limits it"
                 )
 
-    def descends(self, gradient: Any) -> bool:  # noqa: ARG002 - every step is looked at
-        """Never: each step is summed on its own."""
-        return False
-
-    def descend(self, *_: Any) -> Any:
-        """Not there; see `descends`."""
-        raise NotImplementedError
-
     def gaussian(
         self, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:

@@ -23,7 +23,7 @@ from pairveil.engine.engine import Engine
 from pairveil.errors import DataWarning, InputError
 from pairveil.evaluation.curve import ScorePlan, plan_comparison
 from pairveil.learners.estimator import PrivateMetricLearner
-from pairveil.learners.inputs import is_number, name_of_pairs
+from pairveil.learners.inputs import check_share, is_number, name_of_pairs
 from pairveil.learners.preparing import Prepared, refuse_large_delta, selection_seed
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import ParallelEvent
@@ -160,8 +160,7 @@ def with_score(
             f"the score's epsilon must be above 0 and at most the fit's own, {learner.epsilon:g}: nobody is "
             "in both, and a unit costs the larger of the two"
         )
-    if not (is_number(test_share) and 0 < test_share < 1):
-        raise InputError("test_share must be a number between 0 and 1, both excluded")
+    check_share("test_share", test_share)
     if learner.kappa != "auto":
         raise InputError(
             "a score goes with kappa='auto': pairs that are declared to change together may be of people who "

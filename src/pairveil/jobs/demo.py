@@ -73,7 +73,7 @@ class DemoJob(Job):
         tell.say(f"Forecast from public numbers: {forecast_of(forecast)}")
         learn(learner, prepared, tell)
         with tell.waiting("measuring on the test students"):
-            scores, curve = score_public(data, X[test], classes[test], learner)
+            scores, curve = score_students(data, X[test], classes[test], learner)
         with tell.waiting("attacking the release, and one without privacy"):
             attacked = attack(data, self.epsilon)
         kept = gain_kept(*(scores[f"{of}pair_auc"] for of in ("", "euclidean_", "reference_")))
@@ -104,7 +104,7 @@ def forecast_of(gain: Any) -> str:
     return f"eight in ten fits like it kept {share} of what learning without privacy gains."
 
 
-def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:
+def score_students(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:
     """Scores on the public test students: this fit's, Euclid's, non-private, and a small curve."""
     from pairveil.evaluation.scores import pair_auc
     from pairveil.learners.contrastive.learner import ContrastiveMetricLearner, DPPMetricLearner

@@ -27,7 +27,7 @@ from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
-from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
+from pairveil.learners.inputs import Resolved, as_labels, check_share, is_whole
 from pairveil.learners.preparing import (
     Prepared,
     PreparedRecords,
@@ -383,8 +383,8 @@ class PrivateLinkageModel(PrivateLearner):
                 "unit='entity' needs entity_records: the most records that one entity may have"
             )
         check_entity_records(records, pairs)
-        if given.prior is not None and not (is_number(given.prior) and 0 < given.prior < 1):
-            raise InputError("prior must be a number between 0 and 1, both excluded")
+        if given.prior is not None:
+            check_share("prior", given.prior)
         if not isinstance(given.monotone, bool):
             raise InputError("monotone must be True or False")
 

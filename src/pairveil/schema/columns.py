@@ -351,6 +351,12 @@ class DateColumn(NumberColumn):
             raise _wrong(self.name, "dates have no logarithm")
         if not isinstance(self.format, str):
             raise _wrong(self.name, "format must be a text such as '%d.%m.%Y'")
+        if any(_read_otherwise(day, self.format) for day in _DAYS):
+            raise _wrong(
+                self.name,
+                f"by format '{self.format}' a day that the table holds as a date, not as text, could be read "
+                "as another day: write the column as YYYY-MM-DD, and leave format out",
+            )
         object.__setattr__(self, "bounds", tuple(map(as_date, self.bounds)))
         object.__setattr__(self, "fill", as_date(self.fill))
         super().__post_init__()
@@ -381,6 +387,22 @@ class DateColumn(NumberColumn):
         if not is_text(kind):
             self._refuse_most(some & np.isnan(days), "numbers")
         return days, some
+
+
+_DAYS = (datetime.datetime(2001, 2, 3), datetime.datetime(2012, 11, 10, 9, 8, 7))
+
+
+def _read_otherwise(day: datetime.datetime, written: str) -> bool:
+    """Whether a format takes the ISO text of a day for another day, as %Y-%d-%m does.
+
+    Among texts days are written so: one text in a column of dates would then move all others.
+    """
+    for text in (day.date().isoformat(), str(day)):
+        try:
+            return datetime.datetime.strptime(text, written).date() != day.date()
+        except (ValueError, re.error):
+            continue
+    return False
 
 
 @dataclass(frozen=True)
