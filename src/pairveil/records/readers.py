@@ -38,7 +38,7 @@ from pairveil.records.tables import (
     says_labels,
 )
 from pairveil.records.validation import name_rows
-from pairveil.schema.columns import GAPS, Column, Counts
+from pairveil.schema.columns import GAPS, CellCounts, Column
 from pairveil.schema.schema import Schema, plain_cells, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
@@ -173,7 +173,7 @@ class _Encoded:
     def __init__(self, column: Column, decimal: str) -> None:
         self._column, self._decimal = column, decimal
         self._blocks: list[np.ndarray] = []
-        self.counts = Counts()
+        self.counts = CellCounts()
 
     def add(self, values: pa.Array, first_row: int) -> None:
         cells = plain_cells(values, self._column.name)
@@ -207,7 +207,7 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     return ids, np.concatenate(blocks, axis=1), schema.feature_names, problems
 
 
-def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
+def _refuse_misread(counts: Mapping[str, CellCounts], schema: Schema, n_rows: int) -> None:
     """Refuse columns of which most cells cannot be read, as `LabelColumn` does; say where most are cut off.
 
     A cell is private and stops nothing, not even as the only one of a column that is not empty. That most

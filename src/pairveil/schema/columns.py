@@ -33,7 +33,7 @@ from pairveil.errors import InputError
 def category_cells(cells: Any) -> Any:
     """Cells as texts, as `cell_text` writes them."""
     pa, pc = arrow()
-    kinds = (is_text, pa.types.is_integer, pa.types.is_boolean)
+    kinds = (is_text_type, pa.types.is_integer, pa.types.is_boolean)
     if any(is_kind(cells.type) for is_kind in kinds):
         return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
     return pa.array(map(cell_text, cells.to_pylist()), pa.large_string())
@@ -62,7 +62,7 @@ def _is_some(text: Any) -> NDArray[np.bool_]:
     return ~np.asarray(gap.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def is_text(kind: Any) -> bool:
+def is_text_type(kind: Any) -> bool:
     """Whether a type of Arrow is text."""
     pa, _ = arrow()
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -97,7 +97,7 @@ _SECONDS_A_DAY = 86_400
 MOST_PLACES = 1_000
 
 
-class Counts(NamedTuple):
+class CellCounts(NamedTuple):
     """Cells that were not taken as they stood; private, for the operator."""
 
     outside: int = 0
@@ -106,11 +106,11 @@ class Counts(NamedTuple):
     where: tuple[int, ...] = ()
     """Positions of the first that cannot be read."""
 
-    def after(self, earlier: Counts, n_rows: int) -> Counts:
+    def after(self, earlier: CellCounts, n_rows: int) -> CellCounts:
         """These of one batch together with those of the ``n_rows`` rows before it."""
         here = (n_rows + at for at in self.where[: MOST_PLACES - len(earlier.where)])
         outside, missing, unreadable = (a + b for a, b in zip(earlier[:3], self[:3], strict=True))
-        return Counts(outside, missing, unreadable, (*earlier.where, *here))
+        return CellCounts(outside, missing, unreadable, (*earlier.where, *here))
 
 
 class Numpy:
@@ -146,9 +146,9 @@ class Column:
         """Whether nothing is left to be filled in."""
         return self.blank is None or bool(getattr(self, self.blank))
 
-    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:  # noqa: ARG002
+    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, CellCounts]:  # noqa: ARG002
         """The column's numbers, (n, len(feature_names)), from an arrow array; and what was counted."""
-        return np.empty((len(cells), 0)), Counts()
+        return np.empty((len(cells), 0)), CellCounts()
 
     def formulas(self, cell: Any, maths: Any = Numpy) -> list[Any]:  # noqa: ARG002
         """Its features, in order, as formulas of one raw cell.
@@ -276,7 +276,7 @@ class NumberColumn(_Encoded):
         """Its own name, and that of its indicator."""
         return (self.name, *self._indicator_name())
 
-    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:
+    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, CellCounts]:
         """Numbers in [0, 1] by the bounds."""
         raw, some = self._read(cells, decimal)
         low, high = map(self._number, self.bounds)
@@ -284,7 +284,7 @@ class NumberColumn(_Encoded):
         without = np.isnan(raw)
         wrong = np.flatnonzero(without & some)
         missing = int(np.count_nonzero(without)) - len(wrong)
-        counts = Counts(outside, missing, len(wrong), tuple(wrong[:MOST_PLACES].tolist()))
+        counts = CellCounts(outside, missing, len(wrong), tuple(wrong[:MOST_PLACES].tolist()))
         return np.column_stack(self.formulas(raw)), counts
 
     def _values(self, cell: Any, missing: Any, maths: Any) -> list[Any]:
@@ -320,7 +320,7 @@ class NumberColumn(_Encoded):
         if any(is_kind(kind) for is_kind in of_numbers):
             return floats(cells, self.name), False
         text = category_cells(cells)
-        if not is_text(kind):
+        if not is_text_type(kind):
             self._refuse_most(_is_some(text), "dates, times or something else")
         if decimal == ",":
             text = pc.replace_substring(text, ",", ".")
@@ -375,7 +375,7 @@ class DateColumn(NumberColumn):
             seconds = pc.coalesce(by_format, seconds)
         some = _is_some(text)
         days = np.floor(floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
-        if not is_text(kind):
+        if not is_text_type(kind):
             self._refuse_most(some & np.isnan(days), "numbers")
         return days, some
 
@@ -412,7 +412,7 @@ class CategoryColumn(_Encoded):
         """``name=category`` each."""
         return (*(f"{self.name}={level}" for level in self.levels), *self._indicator_name())
 
-    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, Counts]:  # noqa: ARG002
+    def encode(self, cells: Any, decimal: str) -> tuple[FloatArray, CellCounts]:  # noqa: ARG002
         """One 1 in each row."""
         pa, pc = arrow()
         levels = self.levels
@@ -428,7 +428,7 @@ class CategoryColumn(_Encoded):
         one[np.arange(len(place)), place] = 1.0
         if self.indicator:
             one[:, -1] = missing
-        return one, Counts(int(other.sum()), int(missing.sum()), 0)
+        return one, CellCounts(int(other.sum()), int(missing.sum()), 0)
 
     def _values(self, cell: Any, missing: Any, maths: Any) -> list[Any]:
         # `encode` looks all levels up at once instead: it need not compare each cell with each level.

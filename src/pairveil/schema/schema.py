@@ -21,7 +21,7 @@ from pairveil.column_names import arrow, arrow_cells, columns_of
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import parse_toml, read_regular
 from pairveil.printable import shortened
-from pairveil.schema.columns import Column, Counts, NumberColumn, column_of
+from pairveil.schema.columns import CellCounts, Column, NumberColumn, column_of
 
 VERSION = 1
 DECIMALS = (".", ",")
@@ -184,7 +184,7 @@ class Schema:
         say_counts(counts)
         return values
 
-    def encode(self, table: Any) -> tuple[FloatArray, dict[str, Counts]]:
+    def encode(self, table: Any) -> tuple[FloatArray, dict[str, CellCounts]]:
         """What `apply` returns, and what was counted in each column; says nothing."""
         self.check()
         need("pyarrow", "tables", "A release that reads raw rows by its schema")
@@ -233,7 +233,7 @@ def _column(name: Any, table: Any) -> Column:
     return column_of(str(name), table)
 
 
-def say_counts(counts: Mapping[str, Counts]) -> None:
+def say_counts(counts: Mapping[str, CellCounts]) -> None:
     """Tell the operator how many cells were not taken as they stood, the worst columns first."""
     words = {
         "outside": "outside the bounds or categories (set to the bound, or to 'other')",
