@@ -178,10 +178,10 @@ def with_score(
             "no people can be held out: their pairs hang together too closely, or are too few. Bring more, "
             "or leave the score out"
         )
-    return _planned(learner, first, *rows, epsilon=float_at_most(epsilon))
+    return planned_apart(learner, first, *rows, epsilon=float_at_most(epsilon))
 
 
-def _planned(
+def planned_apart(
     learner: PrivateMetricLearner,
     first: Prepared,
     learned: NDArray[np.int64],
@@ -189,7 +189,10 @@ def _planned(
     *,
     epsilon: float,
 ) -> ScoredFit:
-    """The fit to some of the pairs and the score of others, under one certificate."""
+    """The fit to some of the pairs and the score of others, under one certificate.
+
+    Nobody may be in a pair of both: see `split_people`.
+    """
     records = first.records
     used: PairSet = records.used
     both, held_out = used.subset(np.sort([*learned, *scored])), used.subset(scored)
@@ -211,6 +214,12 @@ def _planned(
         records=records, recipe=fitted.recipe, plan=fitted.plan, certificate=issued, noise=fitted.noise,
         about=about, secret=fitted.secret, both=both, scored=held_out, score=score,
     )  # fmt: skip
+
+
+def planned_score(learner: PrivateMetricLearner, of: ScoredFit) -> Prepared:
+    """The score of a fitted learner on the pairs that a fit keeps out."""
+    assert of.score is not None
+    return _plan(learner, of.scored, of.score.counter.epsilon, of.records.costs).prepared
 
 
 def _plan(

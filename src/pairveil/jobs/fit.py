@@ -217,8 +217,8 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
     name: ClassVar = "fit"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "schema", "classes", "id", "epsilon", "delta", "unit", "score", "ledger", "budget",
-        "checkpoint", "dry_run", "report", "overwrite", "json",
+        "out", "schema", "id", "left", "right", "label", "leave_out", "epsilon", "delta", "unit", "score",
+        "ledger", "budget", "dry_run", "report",
     )  # fmt: skip
 
     features: str = argument("FEATURES", FEATURES_HELP, None)  # none with --parties
@@ -364,7 +364,10 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
         if self.audit:
             from pairveil.audit.targets import released_plan
 
-            released_plan(promised(prepared))  # refuses what cannot be attacked, before it is spent
+            for part in (
+                (0, 1) if self.score else (0,)
+            ):  # refuses what cannot be attacked, before it is spent
+                released_plan(promised(prepared), part)
         return prepared
 
     def show(self, prepared: Any, tell: Telling) -> None:

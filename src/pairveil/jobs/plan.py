@@ -56,7 +56,7 @@ class SchemaJob(IdOption, Job):
     def work(self, tell: Telling) -> None:
         """Look at names and kinds of columns, and write the template."""
         from pairveil.files import file_draft
-        from pairveil.records.files import decimal_mark
+        from pairveil.records.files import open_table
         from pairveil.records.readers import guess_types
         from pairveil.schema.schema import template
 
@@ -68,7 +68,7 @@ class SchemaJob(IdOption, Job):
                 f"{out} is there already, and may be filled in: say --overwrite to lose it"
             )
         types = guess_types(self.features, self.id, self.classes)
-        text = template(types, self.features.name, decimal_mark(self.features))
+        text = template(types, self.features.name, open_table(self.features).decimal)
         with file_draft(out) as draft:
             draft.write_text(text, encoding="utf-8")
         rows = [
@@ -102,6 +102,7 @@ class PlanJob(TrainingOptions, Job):
 
     name: ClassVar = "plan"
     panel: ClassVar = RELEASE
+    describes: ClassVar = True
 
     epsilon: list[float] | None = option(
         None, "Plan for this one (repeatable). [default: 0.3 to 8]"

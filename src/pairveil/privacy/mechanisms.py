@@ -98,11 +98,12 @@ class Mechanism(ABC):
     def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
         """Noise multiplier of each of ``times`` sums that together cost ``share`` of the budget."""
 
-    @abstractmethod
     def draw(
         self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
     ) -> NDArray[np.float64]:
         """The total, in whole multiples of the grid, with noise of this scale on every entry."""
+        del noise, total, scale, grid
+        raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
         """The part of delta that its exact noise uses, over all draws; 1 (all there is) without a proof.
@@ -257,13 +258,6 @@ class Exponential(Mechanism):
 
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times / share) * ROUNDING * budget.sensitivity / (2 * mu)
-
-    def draw(
-        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
-    ) -> NDArray[np.float64]:
-        """Not there: the scores themselves are never released."""
-        del noise, total, scale, grid
-        raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
         """One exact draw takes nothing off delta (docs/theory/noise.md, 'Exact sampling')."""

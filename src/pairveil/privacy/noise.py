@@ -77,11 +77,6 @@ def _check(total: NDArray[Any], scale: float, grid: float | None) -> None:
         raise InputError("the noise is too small or too large for its grid: change clip or epsilon")
 
 
-def _check_sample(n: int, q: float) -> None:
-    if n < 0 or not 0.0 < q <= 1.0:
-        raise InputError("sampling needs n >= 0 and a rate in (0, 1]")
-
-
 class SeededNoise:
     """Fast NumPy noise from a seed: for experiments and tests, never for a release.
 
@@ -115,7 +110,8 @@ class SeededNoise:
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """Return a Poisson sample; small rates skip from hit to hit instead of asking every item."""
-        _check_sample(n, q)
+        if n < 0 or not 0.0 < q <= 1.0:
+            raise InputError("sampling needs n >= 0 and a rate in (0, 1]")
         if q == 1.0:
             return np.arange(n, dtype=np.int64)
         if q > 0.1:
@@ -176,15 +172,11 @@ class TrustedNoise:
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """Return a Poisson sample; each item's chance is ``q``, rounded down, exactly."""
-        _check_sample(n, q)
-        if q == 1.0:
-            return np.arange(n, dtype=np.int64)
         return poisson_sample(n, q, process_keystream())
 
     def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
         """Return an index c with probability proportional to exp(eta * scores[c] / unit), exactly."""
-        whole = exact_scores(scores, eta, unit)
-        return int(choose_exactly(whole, eta, unit, process_keystream())[0])
+        return int(choose_exactly(scores, eta, unit, process_keystream())[0])
 
 
 class PartiesNoise(TrustedNoise):

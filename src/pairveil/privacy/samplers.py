@@ -55,7 +55,7 @@ import os
 import threading
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -436,21 +436,14 @@ def scale_above(scale: float) -> Fraction:
     return Fraction(math.ceil(Fraction(scale) * parts), parts)
 
 
-def discrete_gaussian(
-    sigma: int | Fraction, size: int | tuple[int, ...], keystream: Keystream
-) -> Ints:
-    """Draw integers with P(x) proportional to exp(-x^2 / (2 sigma^2)), exactly.
+discrete_gaussian = partial(_draw, "gaussian")
+"""Draw integers with P(x) proportional to exp(-x^2 / (2 sigma^2)), exactly: of (sigma, size, keystream).
 
-    The variance is slightly below sigma^2; the guarantee of CKS 2020 is stated in sigma.
-    """
-    return _draw("gaussian", sigma, size, keystream)
+The variance is slightly below sigma^2; the guarantee of CKS 2020 is stated in sigma.
+"""
 
-
-def discrete_laplace(
-    scale: int | Fraction, size: int | tuple[int, ...], keystream: Keystream
-) -> Ints:
-    """Draw integers with P(x) proportional to exp(-|x| / scale), exactly."""
-    return _draw("laplace", scale, size, keystream)
+discrete_laplace = partial(_draw, "laplace")
+"""Draw integers with P(x) proportional to exp(-|x| / scale), exactly: of (scale, size, keystream)."""
 
 
 @lru_cache(maxsize=64)

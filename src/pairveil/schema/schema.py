@@ -21,7 +21,7 @@ from pairveil.column_names import arrow, arrow_cells, columns_of
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import parse_toml, read_regular
 from pairveil.printable import shortened
-from pairveil.schema.columns import CellCounts, Column, NumberColumn, column_of
+from pairveil.schema.columns import Column, Counts, NumberColumn, column_of
 
 VERSION = 1
 DECIMALS = (".", ",")
@@ -184,7 +184,7 @@ class Schema:
         say_counts(counts)
         return values
 
-    def encode(self, table: Any) -> tuple[FloatArray, dict[str, CellCounts]]:
+    def encode(self, table: Any) -> tuple[FloatArray, dict[str, Counts]]:
         """What `apply` returns, and what was counted in each column; says nothing."""
         self.check()
         need("pyarrow", "tables", "A release that reads raw rows by its schema")
@@ -233,23 +233,28 @@ def _column(name: Any, table: Any) -> Column:
     return column_of(str(name), table)
 
 
-def say_counts(counts: Mapping[str, CellCounts]) -> None:
+def say_counts(counts: Mapping[str, Counts]) -> None:
     """Tell the operator how many cells were not taken as they stood, the worst columns first."""
     words = {
         "outside": "outside the bounds or categories (set to the bound, or to 'other')",
         "missing": "missing (the fill value stands in)",
         "unreadable": "not readable (the fill value stands in)",
     }
+    parts, totals, most = [], {}, ("", 0)
     for kind, text in words.items():
         found = {name: getattr(one, kind) for name, one in counts.items() if getattr(one, kind)}
         if not found:
             continue
         worst = sorted(found, key=lambda name: -found[name])
         shown = shortened([f"{name} ({found[name]:,})" for name in worst], at_most=5)
-        warn(
-            f"cells {text}: {sum(found.values()):,}, in {shown}. Check the schema and the column's unit",
-            PrivateNote,
-        )
+        totals[text.partition(" (")[0]] = total = sum(found.values())
+        most = max(most, (worst[0], found[worst[0]]), key=lambda one: one[1])
+        parts.append(f"cells {text}: {total:,}, in {shown}")
+    if parts:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in totals.items())
+        brief = f"cells that were not taken as they stand: {kinds}; most in {most[0]}"
+        check = "Check the schema and the column's unit"
+        warn(PrivateNote(f"{'; '.join(parts)}. {check}", brief=brief))
 
 
 def _cells_of(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
