@@ -1285,7 +1285,7 @@ PARTIES = [
     ),
     Mutation(
         "parties: who was told another roster has the masks and the fingerprint of the others",
-        "hashlib.sha256(wire.packed(terms) + wire.packed(roster))",
+        "hashlib.sha256(wire.as_sent(terms) + wire.as_sent(roster))",
         "hashlib.sha256(terms.session)",
         _in("test_party_fits"),
     ),
