@@ -205,8 +205,8 @@ def planned_apart(
     part = used.subset(learned)
     rows = np.asarray(records.used_rows)
     records = replace(records, used=part, used_rows=rows[learned], costs=costs, used_kappa=found)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # said of all pairs already
+    # said of all pairs already
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         fitted = learner.replan(replace(first, records=records))
     score = _plan(learner, held_out, epsilon, costs)
     issued = _certificate(learner, fitted, score, both)

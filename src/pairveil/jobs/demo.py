@@ -119,8 +119,7 @@ def score_students(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[
         "reference_pair_auc": auc(ContrastiveMetricLearner().fit(data).components_),
     }
     points = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for epsilon in CURVE_EPSILONS:
             runs = [
                 auc(DPPMetricLearner(epsilon=epsilon, random_state=seed).fit(data).components_)
