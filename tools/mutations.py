@@ -830,6 +830,18 @@ COUNTS = [
         _in("test_search"),
     ),
     Mutation(
+        "labels: how many can be read decides whether a run goes on, whatever was said of them",
+        "        if self._zero_means is None:\n            self._refuse_spelling(codes, numbers)",
+        "        self._refuse_spelling(codes, numbers)\n        if self._zero_means is None:",
+        _in("test_labels"),
+    ),
+    Mutation(
+        "cells: one more that cannot be read stops a run",
+        'warn(\n            f"most cells of {many(',
+        'raise InputError(\n            f"most cells of {many(',
+        _in("test_schema_plan"),
+    ),
+    Mutation(
         "sign: a key that others can read signs",
         "if found.st_uid == os.getuid() and found.st_mode & 0o077:",
         "if found.st_mode & 0o7000:",

@@ -158,9 +158,7 @@ def test_a_key_that_others_can_read_or_write_signs_nothing(folder, key, mode):
     private.chmod(mode)
     public.unlink()
     for use in (lambda: sign(folder, private), lambda: new_key(private)):
-        with pytest.raises(
-            InputError, match=rf"is open to others \(mode {mode:o}\).*chmod 600"
-        ):
+        with pytest.raises(InputError, match=rf"is open to others \(mode {mode:o}\).*chmod 600"):
             use()
     assert not (folder / "signature.json").exists()
     private.chmod(0o400)

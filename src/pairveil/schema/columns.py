@@ -302,11 +302,6 @@ class NumberColumn(_Encoded):
             low, high = math.log(low + more), math.log(high + more)
         return [maths.clip((inside - low) / (high - low), 0.0, 1.0)]
 
-    def _refuse_most(self, wrong: NDArray[np.bool_], found: str) -> None:
-        """Refuse a column of another kind; where all others are empty one cell decides the kind."""
-        if 2 * np.count_nonzero(wrong) > len(wrong):
-            raise _wrong(self.name, f"the table holds {found} there, the schema says {self.type}")
-
     def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, Any]:
         """Floats, NaN where nothing can be read, and in which cells something stands."""
         pa, pc = arrow()
@@ -320,8 +315,6 @@ class NumberColumn(_Encoded):
         if any(is_kind(kind) for is_kind in of_numbers):
             return floats(cells, self.name), False
         text = category_cells(cells)
-        if not is_text(kind):
-            self._refuse_most(_is_some(text), "dates, times or something else")
         if decimal == ",":
             text = pc.replace_substring(text, ",", ".")
         for word, number in _TRUTHS:
@@ -379,11 +372,8 @@ class DateColumn(NumberColumn):
             cut = text if spaced else pc.replace_substring_regex(text, " .*$", "")
             by_format = pc.strptime(cut, self.format, "s", error_is_null=True)
             seconds = pc.coalesce(by_format, seconds)
-        some = _is_some(text)
         days = np.floor(floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
-        if not is_text(kind):
-            self._refuse_most(some & np.isnan(days), "numbers")
-        return days, some
+        return days, _is_some(text)
 
 
 _DAYS = (datetime.datetime(2001, 2, 3), datetime.datetime(2012, 11, 10, 9, 8, 7))
