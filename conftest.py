@@ -8,4 +8,6 @@ import os
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 needed = {"torch": "src/pairveil/deep/*", "flwr": "src/pairveil/parties/flower_app.py"}
-collect_ignore_glob = [place for name, place in needed.items() if not importlib.util.find_spec(name)]
+collect_ignore_glob = [
+    place for name, place in needed.items() if not importlib.util.find_spec(name)
+]

@@ -3,6 +3,7 @@ not installed."""
 
 import importlib.util
 import os
+import random
 import shutil
 import socket
 import stat
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from ipaddress import ip_address
@@ -326,6 +327,13 @@ def own_certificates(folder):
                 x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False
             )
             .add_extension(own, False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(keys["authority"].public_key()),
+                False,
+            )
+            .add_extension(
+                x509.KeyUsage(True, *4 * [False], name == "authority", *3 * [False]), True
+            )
             .sign(keys["authority"], hashes.SHA256())
         )
         (folder / f"{name}.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
@@ -339,8 +347,11 @@ def own_certificates(folder):
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """A port below those that connections take by themselves until a process listens there."""
+    while True:
+        with socket.socket() as server, suppress(OSError):
+            server.bind(("127.0.0.1", random.randrange(20_000, 32_000)))
+            return server.getsockname()[1]
 
 
 @pytest.fixture(scope="module")

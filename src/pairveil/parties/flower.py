@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from pairveil.errors import InputError, MissingExtraError, PartyError
-from pairveil.parties.transport import Invitation
+from pairveil.parties.transport import Invitation, Reach
 
 ENDS, GOES_ON, BEGINS = 0, 1, 2  # as in `flower_app`, which imports nothing of ours
 _KEY = 32
@@ -71,9 +71,7 @@ def submit(superlink: str, invitation: Invitation, n_parties: int, wait: float) 
         raise PartyError(f"Flower did not start: {said[-500:]}; nothing was charged")
 
 
-def through(
-    socket_file: Path,
-) -> Callable[[Invitation, ssl.SSLContext, float], Any]:
+def through(socket_file: Path) -> Reach:
     """How `transport.join` reaches a coordinator by the SuperNode that is configured with this socket."""
 
     def reach(invitation: Invitation, context: ssl.SSLContext, patience: float) -> Carried:
@@ -167,8 +165,8 @@ class Carried:
     def _take(self, asked: socket.socket, question: bytes) -> None:
         flag, key, said = question[:1], question[1 : 1 + _KEY], question[1 + _KEY :]
         if key != self._key or (flag[0] == BEGINS and self._begun):  # of another fit
-            asked.sendall(bytes([ENDS]))
-            asked.close()
+            with asked:
+                asked.sendall(bytes([ENDS]))
             return
         self._asked = asked
         if flag[0] == BEGINS:
@@ -200,7 +198,7 @@ def _all_of(asked: socket.socket) -> bytes:
 
 
 def _listening(place: Path) -> socket.socket:
-    """A socket for its owner and its owner's group."""
+    """A socket for its owner and the owner's group: what passes is TLS, and no key is behind it."""
     try:
         with socket.socket(socket.AF_UNIX) as other:
             other.connect(str(place))
