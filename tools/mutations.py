@@ -1314,6 +1314,12 @@ PARTIES = [
         _in("test_party_fits"),
     ),
     Mutation(
+        "parties: whoever carries the messages may be the coordinator",
+        "if not hmac.compare_digest(hashlib.sha256(seen).digest(), invitation.pin):",
+        "if not seen:",
+        _in("test_flower", "test_party_commands"),
+    ),
+    Mutation(
         "parties: one party adds no noise",
         "if self._shares is not None:",
         "if self._shares is not None and self._masks._secrets[-1][1]:",
