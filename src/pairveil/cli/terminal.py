@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from pairveil.errors import GuaranteeWarning, PrivateNote
+from pairveil.errors import GuaranteeWarning, PairveilWarning, PrivateNote
 from pairveil.foreign import plain
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import AT_END, Telling, options, spelling
@@ -149,8 +149,9 @@ def say_note(text: str) -> None:
 def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[str]]:
     """Say each warning once, at once, in one line on stderr; yield the list of what was warned of.
 
-    A `GuaranteeWarning` is said even to those who asked for quiet. A `PrivateNote` is not in the list: what
-    is yielded may become part of an output. Where it does (``listed``), only the others are said here.
+    A `GuaranteeWarning` is said even to those who asked for quiet. A `PrivateNote` is not in the list, nor
+    what other libraries say (openpyxl names cells): what is yielded may become part of an output. Where it
+    does (``listed``), only the others are said here.
     """
     said: list[str] = []
     private: set[str] = set()
@@ -159,7 +160,7 @@ def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[
         text = " ".join(as_options(str(message)).split())
         if text in said or text in private:
             return
-        is_private = issubclass(category, PrivateNote)
+        is_private = issubclass(category, PrivateNote) or not issubclass(category, PairveilWarning)
         if is_private:
             private.add(text)
         else:

@@ -260,6 +260,10 @@ def numbers(name: str, *, gaps: bool = False) -> CellColumn:
             raise InputError(
                 f"column '{name}' is not numeric. Exclude it, or name the columns to use"
             )
+        if pa.types.is_decimal(
+            kind
+        ):  # not at once: that would hang on the scale, which one cell decides
+            values = values.cast(pa.large_string()).cast(pa.float64())
         if gaps:
             return as_numpy(values.cast(pa.float64()).fill_null(np.nan))
         if values.null_count:
@@ -268,8 +272,6 @@ def numbers(name: str, *, gaps: bool = False) -> CellColumn:
                 "the features hold a NaN, an infinity or a missing value: "
                 f"column '{name}', row {row}. Fill it in or leave that person out"
             )
-        if pa.types.is_decimal(kind):
-            values = values.cast(pa.float64())
         target = np.float32 if kind in (pa.float16(), pa.float32()) else np.float64
         return np.asarray(as_numpy(values), dtype=target)
 
@@ -332,7 +334,7 @@ class LabelColumn:
                 full=True
             )  # a damaged file's dictionary may lack the entries that rows have
             encoded = values.dictionary_encode()
-            words = [cell_text(one) for one in encoded.dictionary.to_pylist()]
+            words = [cell_text(one) for one in encoded.dictionary]
         except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes: no label of ours
             self._codes.append(np.full(len(values), _UNKNOWN, dtype=np.int8))
             return
