@@ -36,12 +36,15 @@ def category_cells(cells: Any) -> Any:
     kinds = (is_text, pa.types.is_integer, pa.types.is_boolean)
     if any(is_kind(cells.type) for is_kind in kinds):
         return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
-    return pa.array(map(cell_text, cells.to_pylist()), pa.large_string())
+    return pa.array(map(cell_text, cells), pa.large_string())
 
 
 def floats(cells: Any, name: str) -> FloatArray:
     """Cells as numbers, NaN where there is none."""
     pa, _ = arrow()
+    if pa.types.is_decimal(cells.type):
+        # Their floats hang on the scale, which one cell decides; texts do not.
+        cells = cells.cast(pa.large_string())
     try:
         numbers = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
     except pa.ArrowException:
@@ -90,7 +93,9 @@ def number_cells(cells: Any, name: str, decimal: str) -> tuple[FloatArray, Any]:
     text = category_cells(cells)
     points = pc.replace_substring(text, ",", ".") if decimal == "," else text
     try:  # of numbers alone: the same numbers, in a tenth of the time
-        return floats(points.cast(pa.float64()), name), _is_some(text)
+        found = floats(points.cast(pa.float64()), name)
+        if not np.isinf(found).any():  # Arrow knows more words for it
+            return found, _is_some(text)
     except pa.ArrowException:
         pass
     for word, number in _TRUTHS:
@@ -321,17 +326,9 @@ class NumberColumn(_Encoded):
             low, high = math.log(low + more), math.log(high + more)
         return [maths.clip((inside - low) / (high - low), 0.0, 1.0)]
 
-    def _refuse_most(self, wrong: NDArray[np.bool_], found: str) -> None:
-        """Refuse a column of another kind; where all others are empty one cell decides the kind."""
-        if 2 * np.count_nonzero(wrong) > len(wrong):
-            raise _wrong(self.name, f"the table holds {found} there, the schema says {self.type}")
-
     def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, Any]:
         """Floats, NaN where nothing can be read, and in which cells something stands."""
-        found, some = number_cells(cells, self.name, decimal)
-        if some is not False and not is_text(cells.type):
-            self._refuse_most(some, "dates, times or something else")
-        return found, some
+        return number_cells(cells, self.name, decimal)
 
 
 @dataclass(frozen=True)
@@ -373,7 +370,7 @@ class DateColumn(NumberColumn):
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             if pa.types.is_timestamp(kind) and kind.tz is not None:
                 cells = pc.local_timestamp(cells)  # the day that its text says
-            return floats(cells.cast(pa.date32()).cast(pa.int32()), self.name), False
+            return floats(cells.cast(pa.date32(), safe=False).cast(pa.int32()), self.name), False
         text = category_cells(cells)
         day = pc.utf8_slice_codeunits(text, 0, 10)
         seconds = pc.strptime(day, _ISO, "s", error_is_null=True)
@@ -382,11 +379,8 @@ class DateColumn(NumberColumn):
             cut = text if spaced else pc.replace_substring_regex(text, " .*$", "")
             by_format = pc.strptime(cut, self.format, "s", error_is_null=True)
             seconds = pc.coalesce(by_format, seconds)
-        some = _is_some(text)
         days = np.floor(floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
-        if not is_text(kind):
-            self._refuse_most(some & np.isnan(days), "numbers")
-        return days, some
+        return days, _is_some(text)
 
 
 _DAYS = (datetime.datetime(2001, 2, 3), datetime.datetime(2012, 11, 10, 9, 8, 7))

@@ -21,7 +21,7 @@ from pairveil.column_names import arrow, arrow_cells, columns_of
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import parse_toml, read_regular
 from pairveil.printable import shortened
-from pairveil.schema.columns import Column, Counts, NumberColumn, column_of
+from pairveil.schema.columns import Column, Counts, NumberColumn, column_of, is_text
 
 VERSION = 1
 DECIMALS = (".", ",")
@@ -191,8 +191,15 @@ class Schema:
         cells = _cells_of(table, self.raw_names)
         blocks, counts = [], {}
         for column in self.features:
-            block, counts[column.name] = column.encode(cells[column.name], self.decimal)
+            given = cells[column.name]
+            block, found = column.encode(given, self.decimal)
+            if not is_text(given.type) and 2 * found.unreadable > len(given):
+                raise InputError(
+                    f"column '{column.name}': the table holds numbers, times or something else there, the "
+                    f"schema says {column.type}"
+                )
             blocks.append(block)
+            counts[column.name] = found
         return np.concatenate(blocks, axis=1), counts
 
     # ---- as plain data ---------------------------------------------------------------------------
@@ -271,7 +278,9 @@ def _cells_of(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _columns_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
-    array = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
+    # Of a list NumPy makes texts of all numbers where one is a text.
+    given = table if hasattr(table, "dtype") else np.array(table, dtype=object)
+    array = given.toarray() if hasattr(given, "toarray") else np.asarray(given)
     if array.ndim != 2 or array.shape[1] != len(wanted):
         raise InputError(
             f"rows without column names must have the schema's {len(wanted)} columns in its order; got an "
