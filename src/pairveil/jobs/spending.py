@@ -160,7 +160,7 @@ class Spending:
             said = (
                 f"allows epsilon {kept.epsilon:g} at delta {kept.delta:g} (unit '{kept.unit}', "
                 f"{kept.adjacency}); {before:.3g} is spent, {after:.3g} will be after this."
-            )
+            ) + kept.why_more(prepared.cost())
         tell.say(f"Ledger: {self.ledger} {said}")
         return releases_of(kept, None if charged else prepared.cost())
 

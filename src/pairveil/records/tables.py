@@ -300,7 +300,7 @@ class LabelColumn:
                 full=True
             )  # a damaged file's dictionary may lack the entries that rows have
             encoded = values.dictionary_encode()
-            words = [cell_text(one) for one in encoded.dictionary.to_pylist()]
+            words = [cell_text(one) for one in encoded.dictionary]
         except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes: no label of ours
             self._codes.append(np.full(len(values), _UNKNOWN, dtype=np.int8))
             return
