@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pairveil import DPPMetricLearner, InputError, PairSet, read_features, read_pairs, read_schema
+from pairveil.column_names import cell_text
 from pairveil.jobs.reading import read_column
 from pairveil.records.readers import read_pair_values
 
@@ -244,6 +245,7 @@ def test_whatever_object_a_cell_is_it_stops_nothing(cells, gap, column, tmp_path
         for last in (cells[-1], gap)
     )
     assert np.array_equal(whole[:-1], other[:-1])
+    assert cell_text(pd.NA) is None
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
