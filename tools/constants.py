@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ from pairveil import (
 from pairveil.files import write_file
 from pairveil.learners import classes, clustering, preparing, ranking, tuples
 from pairveil.learners.contrastive import recipe
-from pairveil.learners.recipes import numbers_of
+from pairveil.learners.recipes import Fitted
 from tools import expected_runs
 from tools.expected_runs import gain_on
 
@@ -261,6 +261,11 @@ KINDS = {
 }
 
 # ---- numbers, changed ----------------------------------------------------------------------------
+
+
+def numbers_of(table: Any) -> dict[str, tuple[float, Fitted]]:
+    """Value and description of each number of a table, by name."""
+    return {one.name: (getattr(table, one.name), one.metadata["fitted"]) for one in fields(table)}
 
 
 @contextmanager

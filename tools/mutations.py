@@ -824,6 +824,18 @@ COUNTS = [
         _in("test_search"),
     ),
     Mutation(
+        "sign: a key that others can read signs",
+        "if found.st_uid == os.getuid() and found.st_mode & 0o077:",
+        "if found.st_mode & 0o7000:",
+        _in("test_signing"),
+    ),
+    Mutation(
+        "cells: one text swaps day and month of all dates of its column",
+        "if any(_read_otherwise(day, self.format) for day in _DAYS):",
+        "if False:",
+        _in("test_one_cell"),
+    ),
+    Mutation(
         "pickles: what is prepared goes with people's features",
         '    def __reduce__(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
         '    def _refused(self) -> NoReturn:\n        raise TypeError(\n            "what is prepared',
@@ -906,7 +918,7 @@ READING = [
     ),
     Mutation(
         "layouts: links are known by the value of a label",
-        "return all(_SPACES.split(line)[2:] in _NUMBERED for line in look.lines)",
+        "return 2 * sum(bool(pair and pair[2]) for pair in found) > len(found)",
         'return any(_SPACES.split(line)[2:] == ["-1"] for line in look.lines)',
         _in("test_layouts"),
     ),
@@ -1088,6 +1100,18 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
+        "cells: without a schema a row with a cell that is no number counts as zeros",
+        "return joined.emptied(lost) if lost.any() and joined.labels is not None else joined",
+        "return joined",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "links: where a label stands is told by its own line",
+        "if (front and (in_front or not behind)) or (in_front and not _link_label(words[2])):",
+        "if front:",
+        _in("test_layouts"),
+    ),
+    Mutation(
         "cells: a gap as pandas writes it stops the run",
         "except TypeError:  # pandas' NA is neither equal to itself nor not",
         "except ZeroDivisionError:",
@@ -1261,7 +1285,7 @@ PARTIES = [
     ),
     Mutation(
         "parties: who was told another roster has the masks and the fingerprint of the others",
-        "hashlib.sha256(wire.packed(terms) + wire.packed(roster))",
+        "hashlib.sha256(wire.as_sent(terms) + wire.as_sent(roster))",
         "hashlib.sha256(terms.session)",
         _in("test_party_fits"),
     ),

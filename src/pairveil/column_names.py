@@ -12,13 +12,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 from pairveil._lazy import need
 from pairveil.errors import DataWarning, InputError, warn
 from pairveil.printable import shortened
-
-ColumnKind = Literal["number", "text"]
 
 
 def frame_of(table: Any, *, collect: bool = True) -> Any:
@@ -104,8 +102,8 @@ def columns_of(table: Any) -> dict[str, Any] | None:
     return {name: frame[:, at] for at, name in enumerate(names)}
 
 
-def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
-    """One column as an Arrow array; as text, cells of several kinds become text one by one.
+def arrow_cells(values: Any, name: str) -> Any:
+    """One column as an Arrow array; cells of several kinds become text one by one.
 
     Arrow would guess a type from all cells together: then what one of them holds could stop a fit.
     """
@@ -114,12 +112,11 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
     is_series = isinstance(series, nw.Series)
     mixed = series.dtype == nw.Object if is_series else _is_loose(values)
     try:
-        if not mixed or kind == "number":
+        if not mixed:
             made = series.to_arrow() if is_series else pa.array(values, from_pandas=True)
             return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
     except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
-        if kind == "number":
-            raise InputError(f"column '{name}' mixes kinds of values; make it one kind") from None
+        pass
     try:
         cells = series.to_list() if is_series else values
         return pa.array([cell_text(one) for one in cells], pa.large_string())

@@ -257,3 +257,17 @@ def test_columns_semicolons_excel_and_standard_input(raw):
     assert "40 pairs of 40 people" in done.out
     both = run_here("fit", "-", "-", "--no-scale", cwd=raw)
     assert "cannot both be standard input" in both.err
+
+
+def test_which_cells_were_not_taken_as_they_stand_is_said_by_plan_and_counted_by_others(raw):
+    files = ("people.csv", "pairs.csv", "--schema", "facts.toml")
+    plan = run_here("plan", *files, "--epsilon", "1", cwd=raw)
+    [full] = [line for line in plan.err.splitlines() if "cells" in line]
+    assert "in ward (13), age (10)" in full
+    assert "Check the schema" in full
+    for command in (("fit", *files, "--out", "r"), ("transform", "r", "people.csv", "-o", "t.csv")):
+        done = run_here(*command, cwd=raw)
+        assert done.code == 0, done.err
+        [brief] = [line for line in done.err.splitlines() if "cells" in line]
+        assert "10 missing, 10 not readable; most in" in brief
+        assert len(brief) < 160

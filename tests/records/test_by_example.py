@@ -23,11 +23,10 @@ from pairveil.foreign import check_growth, decode, taking_apart
 from pairveil.printable import as_cell, from_cell, shortened
 from pairveil.records.groups import class_numbers
 from pairveil.records.identity import count_similar, folded, folded_ids
-from pairveil.records.readers import read_pair_values, rows_of_pairs
+from pairveil.records.readers import _numbers, read_pair_values, rows_of_pairs
 from pairveil.records.tables import (
     PairTable,
     as_ids,
-    numbers,
     numbers_in,
     repeated_rows,
     same_kind,
@@ -62,10 +61,13 @@ def test_cells_become_text_and_numbers_one_by_one():
     found = numbers_in(pa.array(["1,5", "2.5", "n/a", None]))
     assert found[:2].tolist() == [1.5, 2.5]
     assert np.isnan(found[2:]).all()
-    column = numbers("name", gaps=True)
+    column = _numbers("name", ".")
     column.add(pa.array([1, None]), 0)
     column.add(pa.nulls(1), 2)
-    assert np.array_equal(column.finish(), [1, math.nan, math.nan], equal_nan=True)
+    column.add(pa.array(["+2.5", "1,5", "true"]), 3)
+    numbers = [1, math.nan, math.nan, 2.5, math.nan, 1]
+    assert np.array_equal(column.finish(), numbers, equal_nan=True)
+    assert column.counts == (0, 2, 1, (1, 2, 4))
     age = NumberColumn("age", bounds=(0, 120))
     values, counts = age.encode(pa.array(["30", "999", "x"]), ".")
     assert values.ravel().tolist() == [0.25, 1.0, 0.5]

@@ -10,8 +10,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from pairveil import DPPMetricLearner, read_features, read_pairs, read_schema
+from pairveil import DPPMetricLearner, InputError, PairSet, read_features, read_pairs, read_schema
 from pairveil.jobs.reading import read_column
+from pairveil.records.readers import read_pair_values
 
 SCHEMA = """version = 1
 [columns.id]
@@ -186,6 +187,33 @@ def test_a_text_among_cells_of_another_type_changes_none_of_them(cells, column, 
     assert not np.array_equal(whole[-1], other[-1])
 
 
+@pytest.mark.parametrize("format", ["%Y-%d-%m", "%Y-%d-%m %H:%M:%S", "%y%d-%m-%H"])
+def test_a_format_that_reads_another_day_from_a_date_is_refused(format, tmp_path) -> None:
+    """Dates are written YYYY-MM-DD where one text makes texts of them: all others were read otherwise."""
+    cells = [datetime.datetime(2000, 3, 4 + i, i, 1, 2) for i in range(4)]
+    with pytest.raises(InputError, match="could be read as another day"):
+        read_cells(cells, DATES + f'format = "{format}"\n', tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize(
+    "format", ["%d.%m.%Y", "%Y-%m-%d", "%m/%d/%y", "%Y-%m-%d %H:%M:%S", "%Y%m%d"]
+)
+@pytest.mark.parametrize("kind", [None, "excel"])
+def test_by_any_other_format_dates_stay_where_one_text_makes_texts_of_them(
+    format, kind, tmp_path
+) -> None:
+    cells, column = (
+        [datetime.datetime(2000, 3, 4 + i) for i in range(4)],
+        DATES + f'format = "{format}"\n',
+    )
+    whole, other = (
+        read_cells([*cells[:-1], last], column, tmp_path, kind) for last in (cells[-1], "?")
+    )
+    assert np.array_equal(whole[:-1], other[:-1])
+    assert len(np.unique(whole)) == 4
+
+
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
 @pytest.mark.parametrize("cells", [[1, 2, 3, 4], [True, False, True, True], list("abab")])
 @pytest.mark.parametrize("gap", [pd.NA, pd.NaT, np.zeros(2), [1], b"\xff"])
@@ -220,3 +248,57 @@ def test_the_only_cell_of_an_empty_column_stops_nothing(column, cell, kind, tmp_
         pytest.skip("a sheet has none")
     empty = read_cells([None] * 4, column, tmp_path, kind)
     assert np.array_equal(read_cells([None, None, cell, None], column, tmp_path, kind), empty)
+
+
+NUMBERS_ONLY = ["id", "sick", "dose", "titre"]
+
+
+def plain(table, folder, written):
+    """The columns of numbers of a table, in a file or a frame."""
+    kept = [[row[NAMES.index(name)] for name in NUMBERS_ONLY] for row in table]
+    if written is in_excel:
+        book = openpyxl.Workbook()
+        for row in [NUMBERS_ONLY, *kept]:
+            book.active.append(row)
+        book.save(folder / "plain.xlsx")
+        return folder / "plain.xlsx"
+    if written is in_csv:
+        lines = (",".join(map(str, row)) for row in [NUMBERS_ONLY, *kept])
+        (folder / "plain.csv").write_text("\n".join(lines))
+        return folder / "plain.csv"
+    return pd.DataFrame(kept, columns=NUMBERS_ONLY)
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("written", [in_excel, in_csv, in_pandas])
+@pytest.mark.parametrize("cell", ["?", "", "7 mg", float("inf")])
+@pytest.mark.parametrize("column", NUMBERS_ONLY[1:])
+def test_without_a_schema_a_cell_makes_her_own_pairs_null_and_changes_no_other(
+    written, cell, column, tmp_path
+) -> None:
+    ids = [f"p{i}" for i in range(6)]
+    ends = {"left": ids[:-1], "right": ids[1:], "label": ["same", "different"] * 2 + ["same"]}
+    pairs, other = read_pairs(ends), rows()
+    other[0][NAMES.index(column)] = str(cell) if written is in_excel else cell
+    first, second = (
+        PairSet.join(read_features(plain(table, tmp_path, written)), pairs)
+        for table in (rows(), other)
+    )
+    assert first.labels.tolist() == [1, -1, 1, -1, 1]
+    assert second.labels.tolist() == [0, -1, 1, -1, 1]
+    assert np.array_equal(first.pairs, second.pairs)
+    assert np.array_equal(first.features[1:], second.features[1:])
+
+
+def test_whoever_takes_rows_and_no_records_is_told_which_is_no_number(tmp_path) -> None:
+    table = read_features(pd.DataFrame({"id": list("abc"), "age": ["1", "?", "3"]}))
+    with pytest.raises(InputError, match=r"column 1, row 2"):
+        DPPMetricLearner(preprocessor=table.values).fit([[0, 1]], [1])
+
+
+def test_a_level_of_a_pair_that_is_no_number_is_an_empty_one() -> None:
+    table = {"left": list("abc"), "right": list("bcd"), "name": ["3", "?", "1"]}
+    found = read_pair_values(table).values
+    assert np.array_equal(found, [[3.0], [np.nan], [1.0]], equal_nan=True)
+    with pytest.raises(InputError, match="'name' is not numeric"):
+        read_pair_values(table | {"name": ["3", "x", "y"]})

@@ -46,13 +46,7 @@ from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
 from pairveil.learners import base as charging
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
-from pairveil.learners.inputs import (
-    Resolved,
-    check_bound,
-    given_pairs,
-    is_whole,
-    resolve_tuples,
-)
+from pairveil.learners.inputs import Resolved, check_bound, check_whole, given_pairs, resolve_tuples
 from pairveil.learners.preparing import Prepared, PreparedRecords
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
@@ -194,8 +188,7 @@ class PrivateMetricTrainer(PrivateLearner):
     def _check(self, given: Any, n_features: int) -> None:
         del n_features
         for name in ("n_steps", "micro_batch"):
-            if not (is_whole(getattr(given, name)) and getattr(given, name) >= 1):
-                raise InputError(f"{name} must be a whole number of at least 1")
+            check_whole(name, getattr(given, name))
         for name in ("max_grad_norm", "learning_rate"):
             check_bound(name, getattr(given, name))
         if given.autocast not in (None, "bfloat16"):

@@ -22,7 +22,7 @@ from pairveil.errors import InputError, PairveilWarning
 from pairveil.evaluation.curve import ScorePlan, lengths_of, longest_distance, plan_auc
 from pairveil.learners.base import WithoutData
 from pairveil.learners.estimator import PrivateMetricLearner
-from pairveil.learners.inputs import check_epsilon, is_number, is_whole
+from pairveil.learners.inputs import check_epsilon, check_share, check_whole, is_number
 from pairveil.learners.preparing import Prepared, refuse_large_delta
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import BestOfEvent
@@ -464,14 +464,8 @@ class PrivateSearch(WithoutData):
             )
         check_epsilon(self.epsilon if not is_number(self.epsilon) else float_at_most(self.epsilon))
         for name in ("delta", "score_share", "test_share"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0 < value < 1):
-                raise InputError(f"{name} must be a number between 0 and 1, both excluded")
-        trials = self.mean_trials
-        if not (isinstance(trials, str) and trials == "auto") and not (
-            is_whole(trials) and 1 <= trials <= 10_000
-        ):
-            raise InputError("mean_trials must be 'auto' or a whole number from 1 to 10000")
+            check_share(name, getattr(self, name))
+        check_whole("mean_trials", self.mean_trials, "auto", most=10_000)
         try:
             tried = list(ParameterGrid(self.grid))
         except (TypeError, ValueError):

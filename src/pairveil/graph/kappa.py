@@ -308,10 +308,8 @@ def kappa_of_tuples(tuples: Any) -> Kappa:
     >>> kappa_of_tuples([[0, 1, 2], [2, 3, 4], [2, 5, 6]]).relationship
     1
     """
-    members = checked_members(tuples)
-    people, where = np.unique(members, return_inverse=True)
-    numbers = where.reshape(members.shape).astype(np.int64)
-    n, (k, m) = len(people), members.shape
+    people, numbers = compacted_members(tuples)
+    n, (k, m) = len(people), numbers.shape
     incidence = np.stack([numbers.ravel(), n + np.repeat(np.arange(k), m)], axis=1)
     b = correlate(build_adjacency(incidence, n_people=n + k)).b[:n].copy()
     next_largest, largest = np.sort(b)[-2:].tolist()
@@ -335,10 +333,11 @@ def _most_shared(numbers: IntArray, n: int) -> int:
     return int(np.unique(ends[0] * n + ends[1], return_counts=True)[1].max())
 
 
-def checked_members(tuples: Any) -> IntArray:
-    """Members of tuples, checked."""
+def compacted_members(tuples: Any) -> tuple[NDArray[np.signedinteger], IntArray]:
+    """Distinct people, ascending, and members of tuples, checked and renumbered to positions in that list."""
     found = check_members(getattr(tuples, "members", tuples), getattr(tuples, "row", TUPLES))
-    return found.astype(np.int64, copy=False)
+    people, numbers = compacted(found)
+    return people, numbers.astype(np.int64)
 
 
 def kappa_together(found: Kappa, pairs: NDArray[Any], together: NDArray[np.int64]) -> Kappa:

@@ -311,12 +311,12 @@ def write_page(
     if said.public_test is not None:
         data = _with_public_test(data, folder, said.public_test, str(classes), id)
     if said.audit:
-        from pairveil.audit.targets import audit_target, released_plan
+        from pairveil.audit.targets import attack_plan
 
         if data.certificate is None:
             raise InputError("this release has no certificate: there is no claim to audit")
         with (tell or Telling()).waiting("attacking the plan"):
-            found = audit_target(released_plan(data.certificate), random_state=0)
+            found = attack_plan(data.certificate)
         data = replace(data, audit=found)
     return write(data, folder / "report.html" if out is None else out), data
 

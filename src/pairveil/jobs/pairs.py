@@ -203,7 +203,7 @@ def _other_columns(path: Path, reading: PairOptions) -> dict[str, Any]:
     names = [name for name in table.names if name not in own]
     if not names:
         return {}
-    read = pa.Table.from_batches(table.batches(dict.fromkeys(names, "text")))
+    read = pa.Table.from_batches(table.batches(names))
     found = {name: read.column(name).combine_chunks() for name in names}
     for name, column in found.items():
         if pa.types.is_dictionary(column.type):

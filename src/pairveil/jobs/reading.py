@@ -173,9 +173,7 @@ def read_column(features: str | Path, column: str | None, option: str) -> Any:
     else:
         table = open_table(features)
         table.require([column], f"Name one of these with {option}")
-        values = [
-            one for batch in table.batches({column: "text"}) for one in batch.column(0).to_pylist()
-        ]
+        values = [one for batch in table.batches([column]) for one in batch.column(0).to_pylist()]
     texts = [(cell_text(one) or "").strip() or None for one in values]
     return np.array(texts, dtype=object)
 
@@ -222,7 +220,8 @@ def read_training(
 
     if of.classes is not None:
         dealt = kept_of(people, dealt) if np.ndim(dealt) else dealt
-        given = (people.values, kept_of(people, classes), of.public, dealt)
+        values, null = people.readable()
+        given = (values, np.where(null, None, kept_of(people, classes)), of.public, dealt)
         who = {"ids": people.ids, "together": kept_of(people, shared)}
         return training(None)._replace(prepare=lambda one: one.prepare_classes(*given, **who))
     file = Path(str(of.pairs))
@@ -340,6 +339,9 @@ def read_placed(
     )
     shared = {}
     if together is not None:
-        values = kept_of(people, read_column(features, together, "--together"))
-        shared = {"together": dict(zip(found.ids.tolist(), values.tolist(), strict=True))}
-    return Placed(people.values, found.pairs, found.ids[found.pairs], found.labels, shared)
+        said = kept_of(people, read_column(features, together, "--together"))
+        shared = {"together": dict(zip(found.ids.tolist(), said.tolist(), strict=True))}
+    values, null = people.readable()
+    assert found.labels is not None
+    labels = np.where(null[found.pairs].any(axis=1), 0, found.labels).astype(np.int8)
+    return Placed(values, found.pairs, found.ids[found.pairs], labels, shared)

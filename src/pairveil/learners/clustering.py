@@ -26,7 +26,7 @@ from pairveil.engine.statistics import TILE, Statistic, dense_rows
 from pairveil.errors import DataWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.inputs import Resolved, as_features, is_whole, row_numbers, without_ids
+from pairveil.learners.inputs import Resolved, as_features, check_whole, row_numbers, without_ids
 from pairveil.learners.preparing import Prepared, PreparedRecords, clusters_of
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm, to_grid
@@ -463,8 +463,7 @@ def _checked_points(X: Any, n_clusters: Any) -> FloatArray:
     if not np.isfinite(points).all():
         row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
         raise InputError(f"a feature is missing or infinite, first in row {row} of X")
-    if not (is_whole(n_clusters) and n_clusters >= 2):
-        raise InputError("n_clusters must be a whole number, at least 2")
+    check_whole("n_clusters", n_clusters, least=2)
     if n_clusters > len(points):
         raise InputError(f"{n_clusters} clusters are more than the {len(points)} points")
     return points

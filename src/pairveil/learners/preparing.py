@@ -30,7 +30,7 @@ from pairveil.graph.choosing import (
     select_tuples,
 )
 from pairveil.graph.kappa import Kappa, kappa, kappa_of_tuples
-from pairveil.learners.inputs import Resolved, is_whole, name_of_pairs
+from pairveil.learners.inputs import Resolved, check_whole, name_of_pairs
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.certificate import Certificate, parties_of
 from pairveil.privacy.mechanisms import Budget, mechanism_named
@@ -291,8 +291,7 @@ def check_entity_records(records: Any, pairs: Any) -> None:
     """Refuse a bound on a person's records that is no whole number above 0, or comes without pairs."""
     if records is None:
         return
-    if not (is_whole(records) and records >= 1):
-        raise InputError("entity_records must be a whole number, at least 1")
+    check_whole("entity_records", records)
     if pairs is None:
         raise InputError("entity_records goes with pairs, which name the records")
 

@@ -28,7 +28,7 @@ from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Statistic, dense_rows, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
-from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole
+from pairveil.learners.inputs import Resolved, as_features, check_bound, check_share, is_whole
 from pairveil.learners.preparing import Prepared, PreparedRecords, clusters_of
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm
@@ -478,8 +478,7 @@ class PrivatePreferenceRanker(PrivateLearner):
     def _check(self, given: Any, n_features: int) -> None:
         del n_features
         check_bound("prior_std", given.prior_std)
-        if not (is_number(given.confidence) and 0 < given.confidence < 1):
-            raise InputError("confidence must be a number between 0 and 1, both excluded")
+        check_share("confidence", given.confidence)
 
     def _resolve(self, given: Any, data: Any, y: Any, *, items: Any = None) -> Resolved:
         """Choices as records of about the same length; what is public about them is in the recipe."""

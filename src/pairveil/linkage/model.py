@@ -27,14 +27,14 @@ from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
-from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
+from pairveil.learners.inputs import Resolved, as_labels, check_share, is_whole
 from pairveil.learners.preparing import (
     Prepared,
     PreparedRecords,
     check_entity_records,
     entity_sentence,
 )
-from pairveil.linkage.levels import monotone, shrunk
+from pairveil.linkage.levels import less_noise, monotone
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.units import ASSUMED_LEVELS, Unit
 from pairveil.records.canonical import NULL
@@ -383,8 +383,8 @@ class PrivateLinkageModel(PrivateLearner):
                 "unit='entity' needs entity_records: the most records that one entity may have"
             )
         check_entity_records(records, pairs)
-        if given.prior is not None and not (is_number(given.prior) and 0 < given.prior < 1):
-            raise InputError("prior must be a number between 0 and 1, both excluded")
+        if given.prior is not None:
+            check_share("prior", given.prior)
         if not isinstance(given.monotone, bool):
             raise InputError("monotone must be True or False")
 
@@ -456,8 +456,8 @@ class PrivateLinkageModel(PrivateLearner):
         noise, n_pairs = model.noise, prepared.plan.n_records
         # Below the noise a number of labels says nothing, and there are no more labels than pairs.
         n_matches, n_others = np.clip(model.labels, noise, n_pairs).tolist()
-        matches = [shrunk(one, noise, n_matches, matches=True) for one in model.matches]
-        others = [shrunk(one, noise, n_others, matches=False) for one in model.others]
+        matches = [less_noise(one, noise, n_matches, matches=True) for one in model.matches]
+        others = [less_noise(one, noise, n_others, matches=False) for one in model.others]
         self.m_ = [one / one.sum() for one in matches]
         self.u_ = [one / one.sum() for one in others] or check_u(self.u, self.n_levels_)
         self.n_behind_ = tuple(

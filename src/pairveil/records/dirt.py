@@ -154,6 +154,9 @@ def _spaces(
 def _sentence(problem: Problem) -> str:
     """A problem for people."""
     n, rows, where = problem.count, problem.rows, name_rows(problem.rows)
+    if problem.kind == "cell":
+        cells = many(n, "cell", "cells")
+        return f"column '{problem.column}': {cells} cannot be read ({where}); {problem.said}"
     if problem.said:
         return problem.said
     if problem.kind == "repeated id":
@@ -163,9 +166,4 @@ def _sentence(problem: Problem) -> str:
     if problem.kind == "label":
         labels = many(n, "label", "labels")
         return f"{labels} cannot be read ({where}): such a pair stays and contributes nothing"
-    if problem.kind == "cell":
-        cells = many(n, "cell", "cells")
-        return (
-            f"column '{problem.column}': {cells} cannot be read ({where}); the fill value stands in"
-        )
     return f"{many(n, 'id', 'ids')} of the {problem.table} with spaces around ({where})"

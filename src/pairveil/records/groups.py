@@ -46,10 +46,8 @@ class People(Records):
         feature_names: Any = None,
     ) -> None:
         names = None if feature_names is None else tuple(map(str, feature_names))
-        table, numbers = check_features(features, names), np.asarray(classes)
-        n = table.shape[0]
-        if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
-            raise InputError(f"{n} people need {n} class numbers, one each")
+        table = check_features(features, names)
+        numbers = _one_each(classes, table.shape[0], "class numbers")
         if n_classes < 2:
             raise InputError("there must be at least two classes to tell apart")
         if numbers.size and (numbers.min() < NO_CLASS or numbers.max() >= n_classes):
@@ -183,11 +181,8 @@ class GroupSet(Records):
         classes : integer array of shape (n,)
             -1 is no class: all pairs of such a person are null.
         """
-        numbers = np.asarray(classes)
-        n = int(features.shape[0])
-        if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
-            raise InputError(f"{n} people need {n} class numbers, one each")
-        places = check_groups(members, n)
+        numbers = _one_each(classes, features.shape[0], "class numbers")
+        places = check_groups(members, len(numbers))
         own = np.where(places == VACANT, NO_CLASS, numbers[places])
         first, second = slots(places.shape[1])
         left, right = own[:, first], own[:, second]
@@ -290,11 +285,17 @@ def check_groups(members: Any, n_people: int) -> IntArray:
     return found
 
 
+def _one_each(values: Any, n: int, called: str) -> NDArray[Any]:
+    """Whole numbers, one for each of so many people."""
+    numbers = np.asarray(values)
+    if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
+        raise InputError(f"{n} people need {n} {called}, one each")
+    return numbers
+
+
 def check_numbers(groups: Any, n_people: int) -> IntArray:
     """One group number a person, at least 0 and without gaps, or -1 for none."""
-    numbers = np.asarray(groups)
-    if numbers.shape != (n_people,) or numbers.dtype.kind not in "iu":
-        raise InputError(f"{n_people} people need {n_people} whole group numbers, one each")
+    numbers = _one_each(groups, n_people, "whole group numbers")
     if numbers.size and numbers.min() < VACANT:
         raise InputError("group numbers start at 0; -1 is no group")
     names, tight = np.unique(numbers, return_inverse=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from pairveil.records.tables import (
 )
 from pairveil.records.validation import name_rows
 
-Pair = tuple[Any, Any, int]  # two ids and the label
+Pair = tuple[Any, Any, int]  # two ids and the label, 0 where it cannot be read
 
 
 class ReadOptions(NamedTuple):
@@ -171,7 +171,7 @@ def _read_splink(source: Any, how: ReadOptions) -> PairTable:
     table.require([*ends, *([score] if score else [])], "Name them with left=, right= and label=")
     sets = SPLINK_SETS if set(SPLINK_SETS) <= set(table.names) else ()
     names = [*ends, *sets]
-    asked = {score: CellColumn("text", lambda cells, _: numbers_in(cells))} if score else {}
+    asked = {score: CellColumn(numbers_in)} if score else {}
     found = table.read(names, asked, "pairs")
     ids = dict(zip(names, found, strict=False))
     notes: tuple[str, ...] = (f"Scores of at least {how.threshold:g} are similar",) if score else ()
@@ -233,6 +233,10 @@ def of_lines(
                 raise InputError(f"{path.name}, line {number}: expected {expected}")
             found.append(pair)
             rows.append(number)
+        # A label is private and stops nothing; that most lines have none is a mistake about the file.
+        null = [row for row, pair in zip(rows, found, strict=True) if not pair[2]]
+        if 2 * len(null) > len(found):
+            raise InputError(f"{path.name}, line {null[0]}: expected {expected}")
         notes = (ITEMS_NOTE.format(item=item),) if item else ()
         return _from_pairs(found, how, path.name, rows, notes)
 
@@ -264,45 +268,46 @@ def _lfw(line: str) -> Pair | None:
 def _voxceleb(line: str) -> Pair | None:
     """``1 path1 path2`` is the same speaker, ``0 path1 path2`` is not."""
     words = line.split()
-    if len(words) != 3 or words[0] not in ("0", "1"):
-        return None
-    return words[1], words[2], 1 if words[0] == "1" else -1
+    return (words[1], words[2], {"1": 1, "0": -1}.get(words[0], 0)) if len(words) == 3 else None
 
 
 def _is_voxceleb(look: FileProbe) -> bool:
     """'1 a b' could be a link list as well: only a path says VoxCeleb."""
     words = look.words
-    return len(words) == 3 and words[0] in ("0", "1") and "/" in words[1] and "/" in words[2]
+    return len(words) == 3 and "/" in words[1] and "/" in words[2]
 
 
-def _link(line: str) -> Pair | None:
+def _link(line: str, in_front: bool) -> Pair | None:
     """``must-link a b``, ``a b cannot-link``, ML and CL for them, ``a b 1``, ``a b -1``."""
     words = _SPACES.split(line)
     if len(words) != 3:
         return None
-    if (label := _link_label(words[0])) is not None:
-        return words[1], words[2], label
-    label = {"1": 1, "+1": 1, "-1": -1}.get(words[2], _link_label(words[2]))
-    return None if label is None else (words[0], words[1], label)
+    front, behind = _link_label(words[0]), {"1": 1, "+1": 1, "-1": -1}.get(words[2])
+    behind = behind or _link_label(words[2])
+    if (front and (in_front or not behind)) or (in_front and not _link_label(words[2])):
+        return words[1], words[2], front or 0
+    return words[0], words[1], behind or 0
 
 
 def _link_label(word: str) -> int | None:
     return _LINKS.get(word.strip().lower().replace("_", "-"))
 
 
+def _labels_in_front(lines: list[str]) -> bool:
+    """Whether more lines begin with a label than end in one: by most, since any of them may be unreadable."""
+    words = [_SPACES.split(line) for line in lines]
+    ends = sum(bool(one[2:] in _NUMBERED or _link_label(one[-1])) for one in words)
+    return sum(bool(_link_label(one[0])) for one in words) > ends
+
+
 def _are_links(look: FileProbe) -> bool:
-    """Keys or words that say must-link or cannot-link, or lines that all end in a label, whichever it is."""
+    """Keys that say must-link or cannot-link, or lines of which most have a label, whichever it is."""
     if look.keys is not None:
         return bool(look.keys) and all(_link_label(key) for key in look.keys)
-    words = look.words
-    if len(words) != 3:
+    if len(look.words) != 3:
         return False
-    if _link_label(words[0]) or _link_label(words[2]):
-        return True
-    return all(_SPACES.split(line)[2:] in _NUMBERED for line in look.lines)
-
-
-_link_lines = of_lines(_link, "'must-link a b', 'cannot-link a b', 'a b 1' or 'a b -1'")
+    found = [_link(line, _labels_in_front(look.lines)) for line in look.lines]
+    return 2 * sum(bool(pair and pair[2]) for pair in found) > len(found)
 
 
 # ---- JSON --------------------------------------------------------------------------------------------
@@ -311,7 +316,9 @@ _link_lines = of_lines(_link, "'must-link a b', 'cannot-link a b', 'a b 1' or 'a
 def _read_links(source: Any, how: ReadOptions) -> PairTable:
     """Lines, or JSON (a mapping) of lists of pairs under must_link and cannot_link."""
     if not isinstance(source, Mapping) and file_suffix(_file_of(source)) != ".json":
-        return _link_lines(source, how)
+        in_front = _labels_in_front([line for _, line in _lines(Path(source))])
+        expected = "'must-link a b', 'cannot-link a b', 'a b 1' or 'a b -1'"
+        return of_lines(partial(_link, in_front=in_front), expected)(source, how)
     title = "the links" if isinstance(source, Mapping) else Path(source).name
     content = source if isinstance(source, Mapping) else _read_json(Path(source))
     found: list[Pair] = []
@@ -392,12 +399,14 @@ def _from_pairs(
     if not found:
         raise InputError(f"{title}: there are no pairs")
     left, right, labels = (list(column) for column in zip(*found, strict=True))
+    known = None if how.label is None else np.array(labels, dtype=np.int8)
     return PairTable(
         as_ids(_object_array(left), f"{title}: id"),
         as_ids(_object_array(right), f"{title}: id"),
-        None if how.label is None else np.array(labels, dtype=np.int8),
+        known,
         None if rows is None else np.array(rows, dtype=np.int64),
         notes,
+        None if known is None or known.all() else known == 0,
     )
 
 

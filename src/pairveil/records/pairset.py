@@ -143,10 +143,10 @@ class PairSet(Records):
         if leave_out:
             pairs, _ = sifted(features, pairs, leave_out=True)
         found = index_pairs(pairs, features.ids)
-        values = features.values
+        values, null = features.readable()
         if data_norm is not None:
             values = clip_rows_and_say_so(values, data_norm)
-        return cls.checked_before(
+        joined = cls.checked_before(
             features=values,
             members=found.pairs,
             content=found.labels,
@@ -154,6 +154,8 @@ class PairSet(Records):
             feature_names=features.names,
             together=None if together is None else value_numbers(together, len(features.ids)),
         )
+        lost = null[joined.pairs].any(axis=1)
+        return joined.emptied(lost) if lost.any() and joined.labels is not None else joined
 
     def __repr__(self) -> str:
         labelled = "unlabelled" if self.labels is None else "labelled"

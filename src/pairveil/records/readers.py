@@ -6,9 +6,10 @@ For templates and forms it is guessed what the columns of a table hold, from how
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pairveil.column_names import ColumnKind
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse, taking_apart
 from pairveil.printable import many, shortened
@@ -32,13 +32,12 @@ from pairveil.records.tables import (
     Problem,
     ids_as_text,
     label_shares,
-    numbers,
     numbers_in,
     repeated_rows,
     says_labels,
 )
 from pairveil.records.validation import name_rows
-from pairveil.schema.columns import GAPS, Column, Counts
+from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, is_text, number_cells
 from pairveil.schema.schema import Schema, plain_cells, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
@@ -161,23 +160,60 @@ def _read_numbers(
         raise InputError("columns must name each feature column once, and none that is left out")
     if not names:
         raise InputError(f"{table.title} has no feature columns beside '{id}'")
-    ids, *values = table.read([id], {name: numbers(name) for name in names})
-    return ids, np.column_stack(values), tuple(names), ()
+    cells = {name: _numbers(name, table.decimal) for name in names}
+    ids, *values = table.read([id], cells)
+    found = {name: one.counts for name, one in cells.items()}
+    counts = {
+        name: one._replace(missing=0, unreadable=one.missing + one.unreadable)
+        for name, one in found.items()
+    }
+    _refuse_words(counts, len(ids))
+    return ids, np.column_stack(values), tuple(names), _listed(counts, NO_NUMBER)
 
 
-class _Encoded:
-    """Reads a raw column by its schema."""
+NO_NUMBER = "such a person's records stay and contribute nothing"
 
-    kind: ColumnKind = "text"  # what is no number is missing, and stops nobody
 
-    def __init__(self, column: Column, decimal: str) -> None:
-        self._column, self._decimal = column, decimal
+def _numbers(name: str, decimal: str) -> _Cells:
+    """Reads a column of numbers without a schema: NaN where there is none. float32 stays."""
+
+    def read(cells: pa.Array) -> tuple[np.ndarray, Counts]:
+        found, some = number_cells(cells, name, decimal)
+        none = ~np.isfinite(found)
+        found = np.where(none, np.nan, found).astype(np.float32 if cells.type in _SHORT else float)
+        wrong, where = int(np.count_nonzero(none & some)), np.flatnonzero(none)
+        return found, Counts(0, len(where) - wrong, wrong, tuple(where[:MOST_PLACES].tolist()))
+
+    return _Cells(name, read)
+
+
+_SHORT = (pa.float16(), pa.float32())
+
+
+def _mostly_unreadable(counts: Mapping[str, Counts], n_rows: int) -> list[str]:
+    """Columns of which most cells cannot be read: a mistake about the column, decided by no single cell."""
+    return [name for name, one in counts.items() if 2 * one.unreadable > n_rows]
+
+
+def _refuse_words(counts: Mapping[str, Counts], n_rows: int) -> None:
+    """Refuse columns of which most cells are no numbers."""
+    if lost := _mostly_unreadable(counts, n_rows):
+        raise InputError(
+            f"column '{lost[0]}' is not numeric: most of its cells hold no number. Exclude it, or name the "
+            "columns to use"
+        )
+
+
+class _Cells:
+    """Reads a raw column by a function of its cells; what cannot be read is counted, and stops nobody."""
+
+    def __init__(self, name: str, read: Callable[[pa.Array], tuple[np.ndarray, Counts]]) -> None:
+        self._name, self._read = name, read
         self._blocks: list[np.ndarray] = []
         self.counts = Counts()
 
     def add(self, values: pa.Array, first_row: int) -> None:
-        cells = plain_cells(values, self._column.name)
-        block, found = self._column.encode(cells, self._decimal)
+        block, found = self._read(plain_cells(values, self._name))
         self._blocks.append(block)
         self.counts = found.after(self.counts, first_row)
 
@@ -194,17 +230,26 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
         )
     how_to_name = "Name the id column with id=, and the columns as the schema does"
     table.require([id, *raw], how_to_name, PAIR_COLUMNS)
-    columns = {one.name: _Encoded(one, schema.decimal) for one in schema.features}
+    columns = {
+        one.name: _Cells(one.name, partial(one.encode, decimal=schema.decimal))
+        for one in schema.features
+    }
     ids, *blocks = table.read([id], columns)
     counts = {name: one.counts for name, one in columns.items()}
     say_counts(counts)
     _refuse_misread(counts, schema, len(ids))
-    problems = tuple(
-        Problem("people", "cell", np.array(one.where) + 1, name, n_cells=one.unreadable)
+    return ids, np.concatenate(blocks, axis=1), schema.feature_names, _listed(counts)
+
+
+def _listed(
+    counts: Mapping[str, Counts], said: str = "the fill value stands in"
+) -> tuple[Problem, ...]:
+    """Cells that cannot be read, and what becomes of them."""
+    return tuple(
+        Problem("people", "cell", np.array(one.where) + 1, name, said, one.unreadable)
         for name, one in counts.items()
         if one.unreadable
     )
-    return ids, np.concatenate(blocks, axis=1), schema.feature_names, problems
 
 
 def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
@@ -213,7 +258,7 @@ def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -
     A cell is private and stops nothing, not even as the only one of a column that is not empty. That most
     of a column is of another kind is a mistake in the schema: a fit would spend on what says nothing.
     """
-    if lost := [name for name, one in counts.items() if 2 * one.unreadable > n_rows]:
+    if lost := _mostly_unreadable(counts, n_rows):
         other = "," if schema.decimal == "." else "."
         raise InputError(
             f"most cells of {many(len(lost), 'column', 'columns')} cannot be read as the schema says: "
@@ -446,7 +491,7 @@ def read_tuples(
     table = open_table(source)
     by_answer = ANSWER in table.names
     columns = _columns_of_tuples(table, by_answer)
-    answers = CellColumn("text", lambda cells, _: numbers_in(cells))
+    answers = CellColumn(numbers_in)
     ids = table.read(columns, {ANSWER: answers} if by_answer else {}, "tuples")
     answered_by = ids.pop() if by_answer else None
     if merge_similar_ids:
@@ -458,7 +503,10 @@ def read_tuples(
     rows = np.arange(1, len(ids[0]) + 1)
     members = rows_of_ids(ids, features.ids, "tuples", rows).astype(np.int64)
     order = None if answered_by is None else answered(answered_by, members.shape)
-    return TupleSet(features.values, members, order, features.ids, features.names)
+    values, null = features.readable()
+    found = TupleSet(values, members, order, features.ids, features.names)
+    lost = np.asarray(null[members].any(axis=1))
+    return found.emptied(lost)
 
 
 def _columns_of_tuples(table: TableSource, by_answer: bool) -> list[str]:
@@ -500,8 +548,9 @@ def read_pair_values(
     if len({left, right, *columns}) < 2 + len(columns):
         raise InputError("the two id columns and the columns of numbers must be different")
     table.require([left, right, *columns], "Name the ids with left= and right=")
-    cells = {name: numbers(name, gaps=True) for name in columns}
+    cells = {name: _numbers(name, table.decimal) for name in columns}
     lefts, rights, *values = table.read([left, right], cells, "pairs")
+    _refuse_words({name: one.counts for name, one in cells.items()}, len(lefts))
     return PairValues(PairTable(lefts, rights), tuple(columns), np.column_stack(values))
 
 
@@ -584,14 +633,28 @@ def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, G
     if classes is not None:
         marked[classes] = Guess("class")
     table.require(list(marked), "Name the id column with id=")
-    wanted: dict[str, ColumnKind] = dict.fromkeys(table.names, "text")
-    first = next(iter(table.batches(wanted)), None)
+    first = next(iter(table.batches(table.names)), None)
     if first is None:
         raise InputError(f"{table.title} has no rows")
     return {
         name: marked.get(name) or _kind(first.column(name).slice(0, _LOOKED_AT))
         for name in table.names
     }
+
+
+def guess_decimal(source: Any) -> str:
+    """The decimal mark of most numbers that are written as text; where there is none, that of the layout."""
+    table, marks = open_table(source), {",": 0, ".": 0}
+    first = next(iter(table.batches(table.names)), None)
+    for cells in () if first is None else first.columns:
+        if is_text(cells.type):
+            some = cells.slice(0, _LOOKED_AT)
+            for mark in marks:
+                written = pc.match_substring_regex(some, rf"^\s*[+-]?\d+[{mark}]\d+\s*$")
+                marks[mark] += pc.sum(written).as_py() or 0
+    if marks[","] == marks["."]:
+        return table.decimal
+    return max(marks, key=lambda mark: marks[mark])
 
 
 def _kind(cells: pa.Array) -> Guess:
@@ -630,7 +693,7 @@ def guess_label(source: Any, taken: Sequence[str] = ()) -> str | None:
     named = [name for name in names if says_labels(name)]
     if len(named) == 1 or not names:
         return named[0] if named else None
-    first = next(iter(table.batches(dict.fromkeys(names, "text"))), None)
+    first = next(iter(table.batches(names)), None)
     if first is None:
         return None
     shares = {name: label_shares(first.column(name).slice(0, _LOOKED_AT)) for name in names}

@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pairveil.column_names import ColumnKind, cell_text
-from pairveil.errors import InputError
+from pairveil.column_names import cell_text
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.files import file_draft
+from pairveil.foreign import is_sparse
 from pairveil.printable import FORMULA, as_cell, many
-from pairveil.records.validation import check_features, check_labels, name_rows
+from pairveil.records.validation import check_features, check_labels, name_rows, unreadable_rows
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 """What a number looks like in a cell."""
@@ -30,8 +31,6 @@ _CHUNK_ROWS = 8192
 
 class ColumnReader(Protocol):
     """Reads one column, batch by batch."""
-
-    kind: ColumnKind
 
     def add(self, values: pa.Array, first_row: int) -> None:
         """Add one batch."""
@@ -48,8 +47,6 @@ class IdColumn:
 
     ``title``: the column as messages call it.
     """
-
-    kind: ColumnKind = "text"
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -235,45 +232,17 @@ def same_kind(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarr
 class CellColumn:
     """Gathers a column of which each batch's cells become an array by a function."""
 
-    def __init__(self, kind: ColumnKind, read: Callable[[pa.Array, int], np.ndarray]) -> None:
-        self.kind, self._read = kind, read
+    def __init__(self, read: Callable[[pa.Array], np.ndarray]) -> None:
+        self._read = read
         self._parts: list[np.ndarray] = []
 
-    def add(self, values: pa.Array, first_row: int) -> None:
+    def add(self, values: pa.Array, first_row: int) -> None:  # noqa: ARG002
         """Add one batch."""
-        self._parts.append(self._read(values, first_row))
+        self._parts.append(self._read(values))
 
     def finish(self) -> np.ndarray:
         """The whole column."""
         return np.concatenate(self._parts)
-
-
-def numbers(name: str, *, gaps: bool = False) -> CellColumn:
-    """Reads a numeric column as floats (float32 stays); a missing value is an error, or NaN with ``gaps``."""
-
-    def read(values: pa.Array, first_row: int) -> np.ndarray:
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        kind = values.type
-        whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
-        if not (whole or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            raise InputError(
-                f"column '{name}' is not numeric. Exclude it, or name the columns to use"
-            )
-        if gaps:
-            return as_numpy(values.cast(pa.float64()).fill_null(np.nan))
-        if values.null_count:
-            row = first_row + int(np.flatnonzero(as_numpy(values.is_null()))[0]) + 1
-            raise InputError(
-                "the features hold a NaN, an infinity or a missing value: "
-                f"column '{name}', row {row}. Fill it in or leave that person out"
-            )
-        if pa.types.is_decimal(kind):
-            values = values.cast(pa.float64())
-        target = np.float32 if kind in (pa.float16(), pa.float32()) else np.float64
-        return np.asarray(as_numpy(values), dtype=target)
-
-    return CellColumn("number", read)
 
 
 def numbers_in(cells: pa.Array) -> np.ndarray:
@@ -314,8 +283,6 @@ class LabelColumn:
 
     Without ``zero_means`` 0, false and no are refused, unless the ``column``'s name says what true means.
     """
-
-    kind: ColumnKind = "text"
 
     def __init__(self, zero_means: Meaning | None = None, column: str | None = None) -> None:
         if zero_means not in (None, "similar", "dissimilar"):
@@ -464,7 +431,9 @@ class FeatureTable:
     """
 
     ids: np.ndarray  # integers or text, each once
-    values: Any  # (n, d), dense or sparse; float32 and float64 are kept, all else becomes float64
+    # (n, d), dense or sparse; float32 and float64 are kept, all else becomes float64. NaN where a cell holds
+    # no number: who has such a cell keeps her place among the records and contributes nothing.
+    values: Any
     names: tuple[str, ...] | None = None  # of the columns
     rows: np.ndarray | None = None  # the number of each in its file, where some were left out
     left_out: np.ndarray | None = None  # the ids that were left out, once for each row
@@ -472,7 +441,7 @@ class FeatureTable:
 
     def __post_init__(self) -> None:
         names = None if self.names is None else tuple(str(name) for name in self.names)
-        values = check_features(self.values, names)
+        values = check_features(self.values, names, finite=False)
         ids = as_ids(self.ids)
         if len(ids) != values.shape[0]:
             raise InputError(f"{len(ids)} ids for {values.shape[0]} rows of features")
@@ -482,6 +451,23 @@ class FeatureTable:
 
     def __repr__(self) -> str:
         return f"FeatureTable({self.n_people} people, {self.n_features} features)"
+
+    def readable(self) -> tuple[Any, np.ndarray]:
+        """Values, zero in the rows of those who have a cell that holds no number, and who has one."""
+        null = unreadable_rows(self.values)
+        if not null.any():
+            return self.values, null
+        rows = np.flatnonzero(null) + 1 if self.rows is None else self.rows[null]
+        warn(
+            f"{many(len(rows), 'row', 'rows')} of people with a cell that is no number ({name_rows(rows)}): "
+            "their records stay and contribute nothing",
+            PrivateNote,
+        )
+        if not is_sparse(self.values):
+            return np.where(null[:, None], self.values.dtype.type(0), self.values), null
+        values = self.values.copy()
+        values.data[np.repeat(null, np.diff(values.indptr))] = 0
+        return values, null
 
     @property
     def n_people(self) -> int:
