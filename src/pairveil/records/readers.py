@@ -237,7 +237,7 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     ids, *blocks = table.read([id], columns)
     counts = {name: one.counts for name, one in columns.items()}
     say_counts(counts)
-    _refuse_misread(counts, schema, len(ids))
+    _say_misread(counts, schema, len(ids))
     return ids, np.concatenate(blocks, axis=1), schema.feature_names, _listed(counts)
 
 
@@ -252,18 +252,19 @@ def _listed(
     )
 
 
-def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
-    """Refuse columns of which most cells cannot be read, as `LabelColumn` does; say where most are cut off.
+def _say_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
+    """Say of which columns most cells cannot be read, or are cut off; none is refused for it.
 
-    A cell is private and stops nothing, not even as the only one of a column that is not empty. That most
-    of a column is of another kind is a mistake in the schema: a fit would spend on what says nothing.
+    A cell is private and stops nothing: of a column of which half cannot be read one more would. How it is
+    read was said in public, by the schema.
     """
     if lost := _mostly_unreadable(counts, n_rows):
         other = "," if schema.decimal == "." else "."
-        raise InputError(
+        warn(
             f"most cells of {many(len(lost), 'column', 'columns')} cannot be read as the schema says: "
-            f"{shortened(lost)}. Check their type, the format of dates, and whether decimals are written "
-            f"with '{other}' (decimal = \"{other}\" in the schema)"
+            f"{shortened(lost)}. Check their type, the format of dates, and whether decimals are "
+            f"written with '{other}' (decimal = \"{other}\" in the schema)",
+            PrivateNote,
         )
     bounded = [one.name for one in schema.features if one.type in ("number", "date")]
     outside = {name: (counts[name].outside, n_rows - counts[name].missing) for name in bounded}
@@ -369,9 +370,10 @@ def say_null(table: PairTable) -> None:
     if table.null is not None and table.rows is not None:
         rows = table.rows[table.null]
         labels = many(len(rows), "label", "labels")
+        most = ". These are most: is this the column of labels?" * (2 * len(rows) > table.n_pairs)
         warn(
             f"{labels} cannot be read ({name_rows(rows)}): such a pair stays in its place and contributes "
-            "nothing",
+            f"nothing{most}",
             PrivateNote,
         )
 
