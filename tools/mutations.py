@@ -291,8 +291,8 @@ NOISE = [
     ),
     Mutation(
         "noise: exact noise is too small",
-        "drawn = draw(scale_above(scale / grid), total.size, process_keystream())",
-        "drawn = draw(scale_above(0.8 * scale / grid), total.size, process_keystream())",
+        "drawn = draw(family, scale_above(scale / grid), total.size, process_keystream())",
+        "drawn = draw(family, scale_above(0.8 * scale / grid), total.size, process_keystream())",
         _in("test_noise"),
     ),
     Mutation(
