@@ -596,12 +596,13 @@ class PrivacyLedger:
             if self.unit == "relationship" and _chains_cross(entries):
                 before += (
                     " These pairs are not those of an earlier release, so a relationship may run through "
-                    "both and counts as a person does: the same pairs again would cost less."
+                    "both and counts as a person does: the same pairs again would cost less, or a half of "
+                    "them each (--half)."
                 )
             raise BudgetError(
                 f"this would spend epsilon {round_up(total)} of a budget of {self.epsilon:g} at delta "
                 f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent.{before} A "
-                "smaller epsilon may still fit: `pairveil plan --ledger FILE` says which"
+                "smaller epsilon may still fit: of a fit `pairveil plan --ledger FILE` says which"
             )
         return total
 
