@@ -267,6 +267,27 @@ def test_a_model_and_its_threshold_on_halves_of_the_same_pairs_cost_less_than_tw
     assert weights[1] == (files / "out" / "linkage.json").read_text() != weights[0]
 
 
+def test_what_takes_a_metric_says_what_a_linkage_model_is_for(files):
+    link(files, "--n-levels", "4,3,2")
+    out = files / "x"
+    for words in (
+        ("export", files / "out", "--to", "csv", "-o", out),
+        ("transform", files / "out", files / "levels.csv", "-o", out),
+        (
+            "evaluate",
+            files / "out",
+            files / "levels.csv",
+            "--pairs",
+            files / "labels.csv",
+            "--epsilon",
+            1,
+        ),
+    ):
+        said = str(run(*words).exception)
+        assert "holds a release of another kind, a linkage model" in said
+        assert "ReleasedLinkage.load" in said
+
+
 def test_a_report_is_said_and_so_is_what_will_be_spent(files):
     done = link(files, "--n-levels", "4,3,2", "--report")
     assert done.stdout.startswith("Spends epsilon 1 at delta 1e-05 to protect one relationship.")

@@ -327,4 +327,5 @@ def _contrary(values: np.ndarray, ends: np.ndarray, records: Any) -> np.ndarray:
     differs = (values != values[records.positions[place]]).any(axis=1)
     contrary[place[differs]] = True
     nulled = np.asarray(records.content) == COUNTED_PAIRS.null
-    return contrary | nulled & (np.bincount(place) > 1)
+    found: np.ndarray = contrary | nulled & (np.bincount(place) > 1)
+    return found
