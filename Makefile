@@ -27,6 +27,11 @@ $(VENV)/.studio: pyproject.toml constraints.txt $(VENV)/.core
 	@$(PIP_INSTALL) -e ".[studio,excel]"
 	@touch $@
 
+# Flower's commands, which no module of ours imports: it excludes versions that we test with.
+$(VENV)/.flower: tests/parties/flower.txt $(VENV)/.core
+	@$(PYTHON) -m venv $(VENV)/flower && $(VENV)/flower/bin/pip install -q -r tests/parties/flower.txt
+	@touch $@
+
 $(VENV)/.release: pyproject.toml constraints.txt $(VENV)/.core
 	@$(PIP_INSTALL) -e ".[release]"
 	@touch $@
@@ -37,11 +42,11 @@ demo: $(VENV)/.core  ## a private metric on embedded data of students
 studio: $(VENV)/.studio  ## the local web application: raw tables to a release and its report
 	@$(BIN)/pairveil studio
 
-test: $(VENV)/.dev  ## every test, doctests and docs blocks included
+test: $(VENV)/.dev $(VENV)/.flower  ## every test, doctests and docs blocks included
 	$(BIN)/python -m tools.compile_loops
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-coverage: $(VENV)/.dev  ## nightly: the tests, and the branch coverage of each package
+coverage: $(VENV)/.dev $(VENV)/.flower  ## nightly: the tests, and the branch coverage of each package
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
 	$(BIN)/python -m tools.package_coverage
 

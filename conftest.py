@@ -7,4 +7,7 @@ import os
 # Tests of threads ask for them. Before numba is imported, which reads it once.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
-collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["src/pairveil/deep/*"]
+needed = {"torch": "src/pairveil/deep/*", "flwr": "src/pairveil/parties/flower_app.py"}
+collect_ignore_glob = [
+    place for name, place in needed.items() if not importlib.util.find_spec(name)
+]

@@ -836,6 +836,18 @@ COUNTS = [
         _in("test_search"),
     ),
     Mutation(
+        "labels: how many can be read decides whether a run goes on, whatever was said of them",
+        "        if self._zero_means is None:\n            self._refuse_spelling(codes, numbers)",
+        "        self._refuse_spelling(codes, numbers)\n        if self._zero_means is None:",
+        _in("test_labels"),
+    ),
+    Mutation(
+        "cells: one more that cannot be read stops a run",
+        'warn(\n            f"most cells of {many(',
+        'raise InputError(\n            f"most cells of {many(',
+        _in("test_schema_plan"),
+    ),
+    Mutation(
         "sign: a key that others can read signs",
         "if found.st_uid == os.getuid() and found.st_mode & 0o077:",
         "if found.st_mode & 0o7000:",
@@ -930,9 +942,15 @@ READING = [
     ),
     Mutation(
         "layouts: links are known by the value of a label",
-        "return all(_SPACES.split(line)[2:] in _NUMBERED for line in look.lines)",
+        "return 2 * sum(bool(pair and pair[2]) for pair in found) > len(found)",
         'return any(_SPACES.split(line)[2:] == ["-1"] for line in look.lines)',
         _in("test_layouts"),
+    ),
+    Mutation(
+        "cells: whether all texts of a column are numbers decides what infinity is",
+        "if not np.isinf(found).any():",
+        "if True:",
+        _in("test_one_cell"),
     ),
     Mutation(
         "schema: a logarithm is taken of what lies outside the bounds",
@@ -1100,10 +1118,10 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
-        "cells: the only cell of an empty column stops the run, by its type",
-        "if 2 * np.count_nonzero(wrong) > len(wrong):",
-        "if np.count_nonzero(wrong):",
-        _in("test_one_cell"),
+        "jobs: what may overwrite is charged again where it was killed at its end",
+        "held.close() if charge.keeps or self.overwrite else tell.done(held)",
+        "held.close() if charge.keeps else tell.done(held)",
+        _in("test_spending"),
     ),
     Mutation(
         "cells: the only cell of an empty column stops the run, as most of it",
@@ -1297,7 +1315,7 @@ PARTIES = [
     ),
     Mutation(
         "parties: who was told another roster has the masks and the fingerprint of the others",
-        "hashlib.sha256(wire.packed(terms) + wire.packed(roster))",
+        "hashlib.sha256(wire.as_sent(terms) + wire.as_sent(roster))",
         "hashlib.sha256(terms.session)",
         _in("test_party_fits"),
     ),
@@ -1306,6 +1324,12 @@ PARTIES = [
         "if set(terms.options) & set(_OWN):",
         "if False:",
         _in("test_party_fits"),
+    ),
+    Mutation(
+        "parties: whoever carries the messages may be the coordinator",
+        "if not hmac.compare_digest(hashlib.sha256(seen).digest(), invitation.pin):",
+        "if not seen:",
+        _in("test_flower", "test_party_commands"),
     ),
     Mutation(
         "parties: one party adds no noise",

@@ -171,10 +171,6 @@ PAIR_CASES = {
         "integers or text"),
     "json too deep": ("p.json", "[" * 100_000, "nested more than 32 deep"),
     "dedupe, no id": ("p.json", json.dumps({"match": [[{"id": ANN}, {"id": None}]]}), "empty in row 1"),
-    "splink score": (
-        "p.csv", f"unique_id_l,unique_id_r,clerical_match_score\n{ANN},{BOB},{X}\n", "row 1"),
-    "splink score not numeric": (
-        "p.csv", f"unique_id_l,unique_id_r,clerical_match_score\n{ANN},{BOB},{WORD}\n", "row 1"),
 }  # fmt: skip
 
 
@@ -183,6 +179,16 @@ def test_pairs(case, tmp_path):
     name, content, message = PAIR_CASES[case]
     path = write(tmp_path, name, content)
     assert re.search(message, refusal(lambda: read_pairs(path)))
+
+
+@pytest.mark.parametrize("score", [X, WORD])
+def test_so_it_is_with_a_score(score, tmp_path):
+    path = write(
+        tmp_path, "p.csv", f"unique_id_l,unique_id_r,clerical_match_score\n{ANN},{BOB},{score}\n"
+    )
+    with pytest.warns(PrivateNote, match=r"^1 label cannot be read \(row 1\)") as said:
+        assert read_pairs(path).labels.tolist() == [0]
+    assert not any(CANARY.search(str(one.message)) for one in said)
 
 
 @pytest.mark.parametrize("label", [WORD, "", "7"])

@@ -8,11 +8,13 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from pairveil import DPPMetricLearner, InputError, PairSet, read_features, read_pairs, read_schema
 from pairveil.jobs.reading import read_column
 from pairveil.records.readers import read_levels
+from pairveil.schema.columns import number_cells
 
 SCHEMA = """version = 1
 [columns.id]
@@ -302,3 +304,13 @@ def test_a_level_of_a_pair_that_is_no_number_is_an_empty_one() -> None:
     assert np.array_equal(found, [[3.0], [np.nan], [1.0]], equal_nan=True)
     with pytest.raises(InputError, match="'name' is not numeric"):
         read_levels(table | {"name": ["3", "x", "y"]}, "left", "right")
+
+
+@pytest.mark.parametrize(
+    "written", ["inf", "Inf", "-infinity", "nan", "1e400", "1.", " 2", "0x1", "1_000", ""]
+)
+def test_what_stands_in_another_row_does_not_decide_whether_a_text_is_a_number(written) -> None:
+    alone, beside = (
+        number_cells(pa.array([written, other]), "x", ".")[0][0] for other in ("2", "a word")
+    )
+    assert alone == beside or (np.isnan(alone) and np.isnan(beside))

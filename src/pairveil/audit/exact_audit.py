@@ -29,7 +29,7 @@ from pairveil.audit.canaries import Inputs, Neighbours
 from pairveil.audit.targets import on_canary
 from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import GRID, Statistic, clipped_sum
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import DataWarning, InputError
 from pairveil.evaluation.held_out import planned_apart, planned_score
 from pairveil.learners.base import PrivateLearner
 from pairveil.learners.estimator import PrivateMetricLearner
@@ -134,9 +134,8 @@ def audit_exactly(
     ('consistent', True)
     """
     audited, canary = on_canary(learner, kappa, n_features, random_state, canary, records)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
-        warnings.simplefilter("ignore", PrivateNote)
+    # a canary among few pairs is no useful fit
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         prepared = audited.prepare(canary.second)
         return measure(prepared, canary, random_state)
 

@@ -32,7 +32,7 @@ from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.plan import Plan, Recipe
 from pairveil.engine.statistics import GRID, Labels, Statistic, clipped_sum
 from pairveil.engine.statistics import Scores as ChoiceScores
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import DataWarning, InputError
 from pairveil.learners import learner_class
 from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
@@ -335,9 +335,8 @@ def target_of(
 ) -> Target:
     """A learner on a canary as an audit target; parameters as for `audit`."""
     audited, canary = on_canary(learner, kappa, n_features, 0, canary, records)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
-        warnings.simplefilter("ignore", PrivateNote)
+    # a canary among few pairs is no useful fit
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         prepared = audited.prepare(canary.second)
     certificate = prepared.certificate
     if certificate is None:

@@ -38,6 +38,9 @@ from pairveil.privacy.units import (
 from pairveil.records.kinds import PAIRS
 from pairveil.records.pairset import PairSet
 
+TEST_SHARE = 0.3
+"""Part of the used pairs that are scored, about."""
+
 
 def split_people(
     pairs: NDArray[Any], n_scored: int, seed: Any, together: NDArray[np.int64] | None = None
@@ -110,7 +113,7 @@ def with_score(
     y: ArrayLike | None = None,
     *,
     epsilon: float,
-    test_share: float = 0.3,
+    test_share: float = TEST_SHARE,
 ) -> ScoredFit:
     """Prepare a fit that scores itself: give it to the learner's ``fit`` in place of pairs.
 
@@ -202,8 +205,8 @@ def planned_apart(
     part = used.subset(learned)
     rows = np.asarray(records.used_rows)
     records = replace(records, used=part, used_rows=rows[learned], costs=costs, used_kappa=found)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # said of all pairs already
+    # said of all pairs already
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         fitted = learner.replan(replace(first, records=records))
     score = _plan(learner, held_out, epsilon, costs)
     issued = _certificate(learner, fitted, score, both)

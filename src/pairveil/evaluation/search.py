@@ -90,8 +90,8 @@ def split_pairs(
     By who is paired with whom alone: neither contents nor the order of rows decide, and rows that mention
     the same pair stay together.
     """
-    with warnings.catch_warnings():  # what there is to say is said of the parts
-        warnings.simplefilter("ignore", PairveilWarning)
+    # what there is to say is said of the parts
+    with warnings.catch_warnings(action="ignore", category=PairveilWarning):
         placed, _ = learner._given_pairs(pairs, y, learning=False)
         whole = placed.canonical()[0]
     n_test = round(whole.n_pairs * test_share)
@@ -375,8 +375,8 @@ class PrivateSearch(WithoutData):
     ) -> tuple[float, PrivateMetricLearner]:
         """One fit and its score, by the candidate's plan."""
         learner = type(candidate.learner)(**candidate.learner.get_params(deep=False))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there was to say was said when it was planned
+        # what there was to say was said when it was planned
+        with warnings.catch_warnings(action="ignore"):
             learner.fit(replace(candidate.prepared, noise=source))
             epsilon = candidate.score.counter.epsilon
             scored = plan_score(learner, test, epsilon, learner.delta, self.random_state)
@@ -429,8 +429,7 @@ class PrivateSearch(WithoutData):
         part = float(self.score_share)
         shares = (1 - part, part) if pure else (math.sqrt(1 - part), math.sqrt(part))
         found = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             for params, learner, prepared in first:
                 delta = float_at_most(self.delta) / (2 * self._mean_trials(len(first)))
                 one = type(learner)(**learner.get_params(deep=False))

@@ -79,6 +79,8 @@ _NOT_TUNED = {
     "audit": "the attack is on the plan of a single fit",
     "score": "a search scores its trials, and releases the best score",
 }
+WIDE = 0.3
+"""An interval wider than this says little of a number between a half and 1."""
 _NOT_SCORED = {
     "kappa": "pairs that are declared to change together may be of people on both sides",
     "dask": "the pairs held out are scored on this machine",
@@ -253,8 +255,8 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
     )
     score: float | None = option(
         None,
-        "Keep some people out of learning and score the metric on their pairs, for this epsilon of theirs: "
-        "part of --epsilon, in the same certificate.",
+        "Keep some people out of learning and score the metric on their pairs for this epsilon, in the same "
+        "certificate. As much as --epsilon costs no more: nobody is in both parts.",
         panel=PRIVACY,
         label="Score it on people kept out of learning",
     )
@@ -378,6 +380,17 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             return
         usual = self.learner == DEFAULT_LEARNER
         tell_plan(tell, planned, prepared.recipe.headline, expected=usual)
+        if self.score is not None:
+            width = prepared.score.expected_width()
+            tell.say(
+                f"The score will be an interval about {100 * width:.0f} in 100 wide."
+                + (" That says little." if width > WIDE else "")
+                + (
+                    f" --score {self.epsilon:g} costs no more: nobody is in both parts."
+                    if self.score < self.epsilon
+                    else ""
+                )
+            )
         if tell.talks:  # counting takes time
             tell_better_selection(tell, prepared.records, planned.unit)
 
@@ -482,7 +495,8 @@ def _scored(fitted: Any, tell: Telling) -> dict[str, Any]:
         return {}
     spent = found.certificate
     ours, plain = (
-        f"{100 * one.value:.0f} times in 100 ({100 * one.low:.0f} to {100 * one.high:.0f})"
+        f"{100 * one.low:.0f} to {100 * one.high:.0f} times in 100"
+        + (f" (best estimate {100 * one.value:.0f})" if one.high - one.low <= WIDE else "")
         for one in found.aucs
     )
     tell.say(

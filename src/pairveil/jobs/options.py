@@ -365,8 +365,7 @@ def yardstick(X: NDArray[np.float64], classes: ArrayLike) -> float | None:
     for learn, score in (halves, halves[::-1]):
         pairs = design_pairs(len(learn), how="paths", random_state=0)
         data = PairSet(X[learn], pairs, label_pairs(pairs, labels[learn]))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PairveilWarning)
+        with warnings.catch_warnings(action="ignore", category=PairveilWarning):
             learned = ContrastiveMetricLearner(data_norm=longest).fit(data)
         scores.append(pair_auc(learned.components_, X[score], labels[score], n_pairs=20_000))
     return float(np.mean(scores))

@@ -77,12 +77,18 @@ class CoordinatorOptions(JointOptions):
     wait: float = option(
         _WAIT, "Seconds that parties have to join, and each message to come.", min=1
     )
+    flower: str | None = option(
+        None,
+        "Connection of Flower's configuration: its SuperLink and SuperNodes carry what parties say.",
+        typed=True,
+    )
 
 
 def coordinate_fit(job: Any, tell: Telling) -> None:
     """Wait for the parties of a `FitJob`, agree, learn, and write the release."""
     from pairveil.parties import coordinate, terms_for
     from pairveil.parties.agreement import trust_of
+    from pairveil.parties.flower import submit
     from pairveil.parties.transport import listening
     from pairveil.release.release import check_folder
 
@@ -103,8 +109,12 @@ def coordinate_fit(job: Any, tell: Telling) -> None:
     with ExitStack() as open_:
         listener = open_.enter_context(listening(host, int(port)))
         tell.address(f"Parties join with: pairveil party ... --join {listener.invitation}")
+        greeting = 10.0
+        if job.flower is not None:
+            submit(job.flower, listener.invitation, job.parties, job.wait)
+            greeting = 60.0
         with tell.waiting(f"waiting for {job.parties} parties"):
-            channels = listener.admit(job.parties, job.wait, job.wait)
+            channels = listener.admit(job.parties, job.wait, job.wait, greeting)
         place = _Place(job.out, job.overwrite, open_, tell)
         with tell.progress(None) as show:
             joint = coordinate(terms, channels, on_step=show, agreed=place)
@@ -210,6 +220,11 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
     join: str = option(
         ..., "The line that the coordinator printed: HOST:PORT/KEY.TOKEN.", typed=True
     )
+    flower: Path | None = option(
+        None,
+        "Socket that Flower's SuperNode here is configured with: it reaches the coordinator.",
+        typed=True,
+    )
     called: str = option(
         ..., "How the others call you: letters, digits, dots and dashes.", "--name"
     )
@@ -247,6 +262,7 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
         from pairveil.foreign import read_regular
         from pairveil.parties import Consent, Party, take_part
         from pairveil.parties.agreement import trust_of
+        from pairveil.parties.flower import through
         from pairveil.parties.transport import Invitation, join
         from pairveil.release.release import check_folder
 
@@ -277,7 +293,8 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
         with ExitStack() as open_:
             place = _Place(self.out, self.overwrite, open_, tell, compare=self.compare)
             with tell.waiting("waiting for the others"):
-                channel = join(invitation, self.wait)
+                reach = {} if self.flower is None else {"reach": through(self.flower)}
+                channel = join(invitation, self.wait, **reach)
             with tell.progress(None) as show:
                 joint = take_part(channel, party, show, place)
             _write(joint, place, schema, self, tell, {"trust": trust_of(joint.certificate)})

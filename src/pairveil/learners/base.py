@@ -469,8 +469,7 @@ class PrivateLearner(WithoutData):
     def _read_pairs(self, pairs: Any, y: Any, *, learning: bool, quiet: bool = False) -> Resolved:
         """Labelled pairs whose rows are as this learner sees them, or as its metric takes them."""
         if quiet:  # said already
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PairveilWarning)
+            with warnings.catch_warnings(action="ignore", category=PairveilWarning):
                 return self._read_pairs(pairs, y, learning=learning)
         given, inferred = self._given_pairs(pairs, y, learning=learning)
         return Resolved(*given.canonical(), inferred)

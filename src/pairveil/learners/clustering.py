@@ -79,8 +79,8 @@ def k_means(space: FloatArray, n_clusters: int) -> IntArray:
     """Plain k-means, the same whenever it is called."""
     from sklearn.cluster import KMeans
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer distinct points than clusters
+    # fewer distinct points than clusters
+    with warnings.catch_warnings(action="ignore"):
         found = KMeans(n_clusters, n_init=STARTS, random_state=0).fit_predict(space)
     return np.asarray(found, dtype=np.int64)
 
@@ -146,8 +146,8 @@ def _neighbourhoods(points: FloatArray, n_clusters: int) -> FloatArray:
         n_neighbors=min(NEIGHBOURS, len(points) - 1),
         random_state=0,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a graph in several parts is fine here
+    # a graph in several parts is fine here
+    with warnings.catch_warnings(action="ignore"):
         return np.asarray(made.fit_transform(points), dtype=np.float64)
 
 
@@ -257,10 +257,8 @@ class LinkedRecipe:
 
     def run(self, plan: Plan, engine: Engine) -> Clustered:
         """Learn the metric, cluster the points in several ways, and ask which of them the links like."""
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DataWarning
-            )  # a metric that stays Euclidean is no loss here
+        # a metric that stays Euclidean is no loss here
+        with warnings.catch_warnings(action="ignore", category=DataWarning):
             metric = self.metric.run(plan, engine)
         names, labels = candidates(
             self.points, np.asarray(metric), self.n_clusters, spectral=self.spectral

@@ -595,8 +595,7 @@ def _tried(scorer: Any, learner: PrivateMetricLearner, X: Any) -> Exception | No
         else np.arange(40).reshape(20, 2)
     )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             scorer(bare, pairs, np.resize([1, -1], 20))
     except Exception as problem:
         known = isinstance(problem, _NoThreshold) or isinstance(scorer, _BaseScorer)

@@ -42,7 +42,6 @@ from pairveil.privacy.units import (
     LINKS_ALONE,
     PEOPLE_TOGETHER,
     POINTS_ARE_PUBLIC,
-    SELECTED_CAVEAT,
     UNITS,
     UNKNOWN_TOPOLOGY,
     WORDS,
@@ -144,29 +143,32 @@ def prepare_records(given: Any, found: Resolved) -> PreparedRecords:
     if isinstance(data, Records) and not isinstance(data, CountedPairs):  # people's rows
         data = clipped(data, given.data_norm)
     kind, l2 = KINDS[data.kind], mechanism_named(given.mechanism).norm == "l2"
-    if kind.graph is None:
-        related = kind.touches.get("relationship", 1)
-        made = PreparedRecords(
-            data,
-            data,
-            range(_size(data)),
-            kind.costs(found.facts.get("kappas"), l2=l2),
-            _selection("all", None, related),
-        )
-        return _with_facts(made, found)
-    if kind.on_pairs and data.pairs is None:
-        # Nobody knows who is in which pair: somebody may be in all of them.
-        unknown: dict[Unit, int] = {u: 1 if u == "pair" else data.n_records for u in UNITS}
-        costs = kind.costs(unknown, l2=l2)
-        selection = _selection("all", None, data.n_records)
-        made = PreparedRecords(
-            data, data, range(data.n_records), costs, selection, (UNKNOWN_TOPOLOGY,)
-        )
-        return _with_facts(made, found)
+    known = kind.graph is None
+    if known or (kind.on_pairs and data.pairs is None):
+        # Where nobody knows who is in which pair somebody may be in all of them.
+        related = kind.touches.get("relationship", 1) if known else data.n_records
+        counted = found.facts.get("kappas")
+        if not known:
+            counted = {unit: 1 if unit == "pair" else related for unit in UNITS}
+        costs, public = kind.costs(counted, l2=l2), () if known else (UNKNOWN_TOPOLOGY,)
+        rows, selection = range(_size(data)), _selection("all", None, related)
+        return _with_facts(PreparedRecords(data, data, rows, costs, selection, public), found)
     chosen = _chosen(given, data, found.facts.get("entity_records"))
-    positions, rows = found.positions, chosen.rows
-    if positions is not None:
-        rows = positions[rows].astype(np.int64)
+    costs = kind.costs(_kappas(given, chosen.taken), l2=l2)
+    return _selected(given, found, data, chosen, costs)
+
+
+def _selected(
+    given: Any,
+    found: Resolved,
+    data: Any,
+    chosen: Chosen,
+    costs: Mapping[Unit, Cost],
+    group_limit: int | None = None,
+) -> PreparedRecords:
+    """Some of the records, by who is in which of them."""
+    rows, positions = chosen.rows, found.positions
+    caveat = None if len(rows) == data.n_records else WORDS[data.kind].dropped
     said = {
         ASSUMED_TOPOLOGY: found.inferred,
         PEOPLE_TOGETHER: getattr(data, "together", None) is not None,
@@ -175,18 +177,15 @@ def prepare_records(given: Any, found: Resolved) -> PreparedRecords:
     made = PreparedRecords(
         given=data,
         used=chosen.used,
-        used_rows=rows,
-        costs=kind.costs(_kappas(given, chosen.taken), l2=l2),
-        selection=_selection(
-            given.select,
-            None if chosen.used is data else WORDS[kind.name].dropped,
-            chosen.given.relationship,
-        ),
+        used_rows=rows if positions is None else positions[rows].astype(np.int64),
+        costs=costs,
+        selection=_selection(given.select, caveat, chosen.given.relationship),
         public=tuple(sentence for sentence, holds in said.items() if holds),
         # Who is who was read off the features: fine for a look, too weak for a promise to others.
         for_release=not found.inferred,
         given_kappa=chosen.given,
         used_kappa=chosen.taken,
+        group_limit=group_limit,
     )
     return _with_facts(made, found)
 
@@ -327,22 +326,8 @@ def cut_pairs(given: Any, found: Resolved) -> PreparedRecords:
     kept = select_pairs(data, "groups", random_state=seed, group_size=size)
     used = data if len(kept) == data.n_pairs else data.subset(kept)
     groups = GroupSet.of_pairs(used, components(used.pairs, used.n_people))
-    full = kappa(data.pairs)
-    made = PreparedRecords(
-        given=data,
-        used=groups,
-        used_rows=kept if found.positions is None else found.positions[kept],
-        costs=GROUPS.costs(),
-        selection=_selection(
-            given.select, None if used is data else SELECTED_CAVEAT, full.relationship
-        ),
-        public=(ASSUMED_TOPOLOGY,) if found.inferred else (),
-        for_release=not found.inferred,
-        given_kappa=full,
-        used_kappa=kappa(used.pairs),
-        group_limit=size,
-    )
-    return _with_facts(made, found)
+    chosen = Chosen(groups, kept, kappa(data.pairs), kappa(used.pairs))
+    return _selected(given, found, data, chosen, GROUPS.costs(), size)
 
 
 def refuse_together(together: Any) -> None:

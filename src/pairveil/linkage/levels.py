@@ -168,16 +168,16 @@ def belief(size: int, *, matches: bool) -> FloatArray:
     return np.append(1 - agree, agree * ladder)
 
 
-def shrunk(counts: FloatArray, noise: float, total: float, *, matches: bool) -> FloatArray:
+def less_noise(counts: FloatArray, noise: float, total: float, *, matches: bool) -> FloatArray:
     """Noisy counts of the levels of one comparison, less their noise: m or u is their shares.
 
     ``noise``: its standard deviation on each. ``total``: about how many labels of this kind there are.
 
     Examples
     --------
-    >>> shrunk(np.array([10.0, 30.0, 160.0]), 0.0, 200.0, matches=True)
+    >>> less_noise(np.array([10.0, 30.0, 160.0]), 0.0, 200.0, matches=True)
     array([ 10.5,  30.5, 160.5])
-    >>> shrunk(np.array([-40.0, 10.0]), 30.0, 50.0, matches=False).round()
+    >>> less_noise(np.array([-40.0, 10.0]), 30.0, 50.0, matches=False).round()
     array([19., 13.])
     """
     if len(counts) == 1 or noise == 0:

@@ -34,7 +34,7 @@ from pairveil.learners.preparing import (
     check_entity_records,
     entity_sentence,
 )
-from pairveil.linkage.levels import monotone, shrunk
+from pairveil.linkage.levels import less_noise, monotone
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.units import ASSUMED_LEVELS, Unit
 from pairveil.records.canonical import NULL
@@ -455,8 +455,8 @@ class PrivateLinkageModel(PrivateLearner):
         noise, n_pairs = model.noise, prepared.plan.n_records
         # Below the noise a number of labels says nothing, and there are no more labels than pairs.
         n_matches, n_others = np.clip(model.labels, noise, n_pairs).tolist()
-        matches = [shrunk(one, noise, n_matches, matches=True) for one in model.matches]
-        others = [shrunk(one, noise, n_others, matches=False) for one in model.others]
+        matches = [less_noise(one, noise, n_matches, matches=True) for one in model.matches]
+        others = [less_noise(one, noise, n_others, matches=False) for one in model.others]
         self.m_ = [one / one.sum() for one in matches]
         self.u_ = [one / one.sum() for one in others] or check_u(self.u, self.n_levels_)
         self.n_behind_ = tuple(

@@ -252,8 +252,7 @@ def _silent() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # a new linker sets the level of its own logger
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logging.disable(before)

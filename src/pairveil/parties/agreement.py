@@ -216,7 +216,7 @@ def digest_of_certificate(certificate: Certificate) -> str:
 
 def _agreement(terms: wire.Terms, roster: wire.Roster) -> bytes:
     """A digest of all that the coordinator tells before the first sum."""
-    return hashlib.sha256(wire.packed(terms) + wire.packed(roster)).digest()
+    return hashlib.sha256(wire.as_sent(terms) + wire.as_sent(roster)).digest()
 
 
 def fingerprint_of(agreement: bytes) -> str:

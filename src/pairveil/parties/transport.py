@@ -14,12 +14,13 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -73,7 +74,7 @@ class Invitation:
 class TlsChannel:
     """Messages over one TLS connection; each waits as long as it was told to, and no longer."""
 
-    def __init__(self, connection: ssl.SSLSocket, patience: float) -> None:
+    def __init__(self, connection: Any, patience: float) -> None:
         self._connection, self._patience = connection, patience
         connection.settimeout(patience)
         # A total and the next question are two short messages: the second must not wait for an answer.
@@ -126,10 +127,13 @@ class Listener:
     ) -> None:
         self._server, self._context, self.invitation = server, context, invitation
 
-    def admit(self, n_parties: int, patience: float, wait: float) -> list[TlsChannel]:
+    def admit(
+        self, n_parties: int, patience: float, wait: float, greeting: float = 10.0
+    ) -> list[TlsChannel]:
         """Channels to so many parties; whoever holds no invitation is sent away.
 
-        A message may take ``patience`` seconds, and all must have joined within ``wait``.
+        A message may take ``patience`` seconds, the first ones ``greeting``, since a stranger who says
+        nothing must hold nobody up for long; and all must have joined within ``wait``.
         """
         found: list[TlsChannel] = []
         until = time.monotonic() + wait
@@ -146,17 +150,17 @@ class Listener:
                 raise PartyError(
                     f"{len(found)} of {n_parties} parties joined in {wait:g} seconds: nothing was charged"
                 ) from None
-            admitted = self._admitted(raw, patience)
+            admitted = self._admitted(raw, patience, greeting)
             if admitted is not None:
                 found.append(admitted)
         return found
 
-    def _admitted(self, raw: socket.socket, patience: float) -> TlsChannel | None:
+    def _admitted(self, raw: socket.socket, patience: float, greeting: float) -> TlsChannel | None:
         connection: ssl.SSLSocket | None = None
         try:
-            raw.settimeout(10.0)  # a stranger who says nothing holds nobody up for long
+            raw.settimeout(greeting)
             connection = self._context.wrap_socket(raw, server_side=True)
-            channel = TlsChannel(connection, 10.0)
+            channel = TlsChannel(connection, greeting)
             token = channel.receive(_TOKEN)
         except (OSError, EOFError):
             (connection or raw).close()
@@ -184,7 +188,21 @@ def listening(host: str, port: int) -> Iterator[Listener]:
         yield Listener(server, context, Invitation(host, at, pin, secrets.token_bytes(_TOKEN)))
 
 
-def join(invitation: Invitation, patience: float) -> TlsChannel:
+Reach = Callable[[Invitation, ssl.SSLContext, float], Any]
+"""From an invitation to a connection of TLS, which nothing is said through yet, and a patience in seconds."""
+
+
+def _straight(invitation: Invitation, context: ssl.SSLContext, patience: float) -> ssl.SSLSocket:
+    place = (invitation.host.strip("[]"), invitation.port)
+    raw = socket.create_connection(place, patience)
+    try:
+        return context.wrap_socket(raw)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def join(invitation: Invitation, patience: float, reach: Reach = _straight) -> TlsChannel:
     """A party's channel to the coordinator that an invitation names; nobody else is spoken to.
 
     Raises PartyError: nobody answers there, or somebody with another key.
@@ -193,9 +211,7 @@ def join(invitation: Invitation, patience: float) -> TlsChannel:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # pinned below
     try:
-        raw = socket.create_connection((invitation.host.strip("[]"), invitation.port), patience)
-        with _closed_on_failure(raw):
-            connection = context.wrap_socket(raw)
+        connection = reach(invitation, context, patience)
     except (OSError, ssl.SSLError):
         raise PartyError(
             f"no coordinator answers at {invitation.host}:{invitation.port}: is it waiting?"
@@ -216,16 +232,6 @@ def join(invitation: Invitation, patience: float) -> TlsChannel:
     return channel
 
 
-@contextmanager
-def _closed_on_failure(raw: socket.socket) -> Iterator[None]:
-    """Close a socket that no TLS connection was made of."""
-    try:
-        yield
-    except BaseException:
-        raw.close()
-        raise
-
-
 def _server_context() -> tuple[ssl.SSLContext, bytes]:
     """TLS under a new key, and the digest of its certificate; the key is on disk for a moment only."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -243,6 +249,7 @@ def _server_context() -> tuple[ssl.SSLContext, bytes]:
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0  # nobody comes again
     with TemporaryDirectory() as folder:  # for its owner alone
         file = Path(folder) / "key.pem"
         file.touch(mode=0o600)

@@ -29,7 +29,6 @@ from pairveil.records.tables import (
     ids_as_text,
     numbers_in,
 )
-from pairveil.records.validation import name_rows
 
 Pair = tuple[Any, Any, int]  # two ids and the label, 0 where it cannot be read
 
@@ -184,11 +183,6 @@ def _read_splink(source: Any, how: ReadOptions) -> PairTable:
         scores = found[-1]  # a score is a probability
         clear = (scores >= 0) & (scores <= 1)
         known = np.where(clear, np.where(scores >= how.threshold, 1, -1), 0).astype(np.int8)
-    if known is not None and 2 * np.count_nonzero(known) < len(known):
-        raise InputError(
-            f"column '{score}': a score is a number between 0 and 1; not so in "
-            f"{name_rows(np.flatnonzero(known == 0) + 1)}. Name the column of scores with label="
-        )
     return _labelled(ids[ends[0]], ids[ends[1]], known, notes)
 
 

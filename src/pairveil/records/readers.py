@@ -38,7 +38,7 @@ from pairveil.records.tables import (
     says_labels,
 )
 from pairveil.records.validation import MOST_LEVELS, name_rows
-from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, number_cells
+from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, is_text, number_cells
 from pairveil.schema.schema import Schema, plain_cells, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
@@ -200,9 +200,14 @@ def _numbers(name: str, decimal: str) -> _Cells:
 _SHORT = (pa.float16(), pa.float32())
 
 
+def _mostly_unreadable(counts: Mapping[str, Counts], n_rows: int) -> list[str]:
+    """Columns of which most cells cannot be read: a mistake about the column, decided by no single cell."""
+    return [name for name, one in counts.items() if 2 * one.unreadable > n_rows]
+
+
 def _refuse_words(counts: Mapping[str, Counts], n_rows: int, number: str = "number") -> None:
     """Refuse columns of which most cells are no numbers."""
-    if lost := [name for name, one in counts.items() if 2 * one.unreadable > n_rows]:
+    if lost := _mostly_unreadable(counts, n_rows):
         mend = "Exclude it, or name the columns to use"
         if number != "number":
             mend = "Take it out of the table, or say how many levels it has"
@@ -244,7 +249,7 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     ids, *blocks = table.read([id], columns)
     counts = {name: one.counts for name, one in columns.items()}
     say_counts(counts)
-    _refuse_misread(counts, schema, len(ids))
+    _say_misread(counts, schema, len(ids))
     return ids, np.concatenate(blocks, axis=1), schema.feature_names, _listed(counts)
 
 
@@ -259,18 +264,19 @@ def _listed(
     )
 
 
-def _refuse_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
-    """Refuse columns of which most cells cannot be read, as `LabelColumn` does; say where most are cut off.
+def _say_misread(counts: Mapping[str, Counts], schema: Schema, n_rows: int) -> None:
+    """Say of which columns most cells cannot be read, or are cut off; none is refused for it.
 
-    A cell is private and stops nothing, not even as the only one of a column that is not empty. That most
-    of a column is of another kind is a mistake in the schema: a fit would spend on what says nothing.
+    A cell is private and stops nothing: of a column of which half cannot be read one more would. How it is
+    read was said in public, by the schema.
     """
-    if lost := [name for name, one in counts.items() if 2 * one.unreadable > n_rows]:
+    if lost := _mostly_unreadable(counts, n_rows):
         other = "," if schema.decimal == "." else "."
-        raise InputError(
+        warn(
             f"most cells of {many(len(lost), 'column', 'columns')} cannot be read as the schema says: "
-            f"{shortened(lost)}. Check their type, the format of dates, and whether decimals are written "
-            f"with '{other}' (decimal = \"{other}\" in the schema)"
+            f"{shortened(lost)}. Check their type, the format of dates, and whether decimals are "
+            f"written with '{other}' (decimal = \"{other}\" in the schema)",
+            PrivateNote,
         )
     bounded = [one.name for one in schema.features if one.type in ("number", "date")]
     outside = {name: (counts[name].outside, n_rows - counts[name].missing) for name in bounded}
@@ -374,9 +380,10 @@ def say_null(table: PairTable) -> None:
     if table.null is not None and table.rows is not None:
         rows = table.rows[table.null]
         labels = many(len(rows), "label", "labels")
+        most = ". These are most: is this the column of labels?" * (2 * len(rows) > table.n_pairs)
         warn(
             f"{labels} cannot be read ({name_rows(rows)}): such a pair stays in its place and contributes "
-            "nothing",
+            f"nothing{most}",
             PrivateNote,
         )
 
@@ -668,6 +675,21 @@ def guess_types(source: Any, id: str, classes: str | None = None) -> dict[str, G
         name: marked.get(name) or _kind(first.column(name).slice(0, _LOOKED_AT))
         for name in table.names
     }
+
+
+def guess_decimal(source: Any) -> str:
+    """The decimal mark of most numbers that are written as text; where there is none, that of the layout."""
+    table, marks = open_table(source), {",": 0, ".": 0}
+    first = next(iter(table.batches(table.names)), None)
+    for cells in () if first is None else first.columns:
+        if is_text(cells.type):
+            some = cells.slice(0, _LOOKED_AT)
+            for mark in marks:
+                written = pc.match_substring_regex(some, rf"^\s*[+-]?\d+[{mark}]\d+\s*$")
+                marks[mark] += pc.sum(written).as_py() or 0
+    if marks[","] == marks["."]:
+        return table.decimal
+    return max(marks, key=lambda mark: marks[mark])
 
 
 def _kind(cells: pa.Array) -> Guess:

@@ -276,6 +276,7 @@ FALSE_WORDS = frozenset({"false", "f", "no", "n"})
 
 # What one cell says, before the whole column has been seen.
 _SIMILAR, _DISSIMILAR, _ZERO, _ONE, _MINUS_ONE, _UNKNOWN, _TRUE = 1, -1, 0, 2, -2, 3, 4
+_SLIPS = 0.05  # of the cells, at most: 0, false or no among labels of 1
 
 
 class LabelColumn:
@@ -316,11 +317,23 @@ class LabelColumn:
     def finish(self, rows: np.ndarray | None = None) -> np.ndarray:
         """The labels as int8, 0 where a cell is none of them.
 
-        Such a cell is private: it stops nothing, its pair contributes nothing. Only where most cells are no
-        labels the column is refused, as one that holds something else; so are 0 and 1 that nobody explained.
+        Such a cell is private: its pair contributes nothing. It stops nothing either where ``zero_means``
+        says how the column is spelled. Where nobody said it, a column that seems to be spelled otherwise is
+        refused: one of which most cells are no labels, or so many 0, false or no that they are no slips.
         """
         codes = self.codes
         numbers = np.arange(1, len(codes) + 1) if rows is None else rows
+        if self._zero_means is None:
+            self._refuse_spelling(codes, numbers)
+            similar = (codes == _SIMILAR) | (codes == _ONE)
+            dissimilar = (codes == _DISSIMILAR) | (codes == _MINUS_ONE)
+            return np.select([similar, dissimilar], [1, -1], 0).astype(np.int8)
+        zero, one = (1, -1) if self._zero_means == "similar" else (-1, 1)
+        ones = (codes == _ONE) | (codes == _TRUE)
+        none = (codes == _UNKNOWN) | (codes == _MINUS_ONE)
+        return np.select([codes == _ZERO, ones, none], [zero, one, 0], codes).astype(np.int8)
+
+    def _refuse_spelling(self, codes: np.ndarray, numbers: np.ndarray) -> None:
         unknown = np.flatnonzero(codes == _UNKNOWN)
         if 2 * unknown.size > codes.size:
             raise InputError(
@@ -330,27 +343,13 @@ class LabelColumn:
                 "Name the column that does with label="
             )
         zeros = np.flatnonzero((codes == _ZERO) | (codes == _TRUE))
-        minus = np.flatnonzero(codes == _MINUS_ONE)
-        if self._zero_means is None:
-            clear = minus.size + np.count_nonzero(np.abs(codes) == 1)
-            if zeros.size > clear:
-                raise InputError(
-                    f"{self._title}: labels of 0/1, true/false or yes/no can be read either way "
-                    f"(first: {name_rows(numbers[zeros[:1]])}): say which with "
-                    "zero_means (--zero-means): is 0, false or no 'similar' or 'dissimilar'?"
-                )
-            similar = (codes == _SIMILAR) | (codes == _ONE)
-            dissimilar = (codes == _DISSIMILAR) | (codes == _MINUS_ONE)
-            return np.select([similar, dissimilar], [1, -1], 0).astype(np.int8)
-        if minus.size > zeros.size:
+        clear = int(np.count_nonzero((codes == _MINUS_ONE) | (np.abs(codes) == 1)))
+        if zeros.size > max(clear, _SLIPS * codes.size):
             raise InputError(
-                f"{self._title}: zero_means explains labels of 0/1, but other numbers are there too: "
-                f"{name_rows(numbers[minus])}"
+                f"{self._title}: labels of 0/1, true/false or yes/no can be read either way "
+                f"(first: {name_rows(numbers[zeros[:1]])}): say which with "
+                "zero_means (--zero-means): is 0, false or no 'similar' or 'dissimilar'?"
             )
-        zero, one = (1, -1) if self._zero_means == "similar" else (-1, 1)
-        ones = (codes == _ONE) | (codes == _TRUE)
-        none = (codes == _UNKNOWN) | (codes == _MINUS_ONE)
-        return np.select([codes == _ZERO, ones, none], [zero, one, 0], codes).astype(np.int8)
 
     def _code(self, word: str | None) -> int:
         text = _plain(word)

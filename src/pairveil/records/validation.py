@@ -223,7 +223,7 @@ def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
     table: Any = as_csr(values) if is_sparse(values) else np.asarray(values)
     if table.dtype.kind != "f":
         table = table.astype(np.float64)
-    norms = row_norms(table)
+    norms = exact_row_norms(table)
     long = np.flatnonzero(norms > bound)
     if not long.size:
         return values, 0
@@ -263,7 +263,7 @@ def clip_rows_and_say_so(values: Any, data_norm: float) -> Any:
     return clipped
 
 
-def row_norms(values: Any) -> np.ndarray:
+def exact_row_norms(values: Any) -> np.ndarray:
     """The l2 norm of every row, as float64, without overflow and block by block."""
     n_rows = values.shape[0]
     norms = np.empty(n_rows)

@@ -86,7 +86,7 @@ def _dot(x: float, y: float) -> Shape:
 
 # ---- scales and axes -----------------------------------------------------------------------------
 
-WIDTH = 460.0
+WIDTH = 360.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 30.0, 46.0
 MAX_BARS = 16
 LETTER = 8.5  # width of a figure at the charts' size of type, with its share of a gap
@@ -114,7 +114,7 @@ def epsilon_scale(values: Sequence[float]) -> tuple[Scale, list[Tick]]:
     place = scale(low - pad, high + pad, LEFT, WIDTH - RIGHT)
     candidates = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5)]
     ticks = [v for v in candidates if low - pad <= math.log10(v) <= high + pad]
-    if len(ticks) > 8:
+    if len(ticks) > 6:
         ticks = [v for v in ticks if round(math.log10(v), 9).is_integer()]
     return (lambda value: place(math.log10(value))), [(v, f"{v:g}") for v in ticks]
 

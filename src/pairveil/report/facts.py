@@ -157,7 +157,7 @@ def is_plain(metric: MetricShape) -> bool:
     return square and max(shares) - min(shares) < 1e-9 / metric.n_features
 
 
-def gain_kept(curve: UtilityCurve | None) -> float | None:
+def part_of_gain(curve: UtilityCurve | None) -> float | None:
     """Share of the possible gain that this fit kept; None where there was none or it is not known."""
     if curve is None or curve.this_fit is None:
         return None

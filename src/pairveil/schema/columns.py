@@ -90,7 +90,9 @@ def number_cells(cells: Any, name: str, decimal: str) -> tuple[FloatArray, Any]:
     text = category_cells(cells)
     points = pc.replace_substring(text, ",", ".") if decimal == "," else text
     try:  # of numbers alone: the same numbers, in a tenth of the time
-        return floats(points.cast(pa.float64()), name), _is_some(text)
+        found = floats(points.cast(pa.float64()), name)
+        if not np.isinf(found).any():  # Arrow also reads words for infinity that are none below
+            return found, _is_some(text)
     except pa.ArrowException:
         pass
     for word, number in _TRUTHS:
@@ -321,17 +323,9 @@ class NumberColumn(_Encoded):
             low, high = math.log(low + more), math.log(high + more)
         return [maths.clip((inside - low) / (high - low), 0.0, 1.0)]
 
-    def _refuse_most(self, wrong: NDArray[np.bool_], found: str) -> None:
-        """Refuse a column of another kind; where all others are empty one cell decides the kind."""
-        if 2 * np.count_nonzero(wrong) > len(wrong):
-            raise _wrong(self.name, f"the table holds {found} there, the schema says {self.type}")
-
     def _read(self, cells: Any, decimal: str) -> tuple[FloatArray, Any]:
         """Floats, NaN where nothing can be read, and in which cells something stands."""
-        found, some = number_cells(cells, self.name, decimal)
-        if some is not False and not is_text(cells.type):
-            self._refuse_most(some, "dates, times or something else")
-        return found, some
+        return number_cells(cells, self.name, decimal)
 
 
 @dataclass(frozen=True)
@@ -382,11 +376,8 @@ class DateColumn(NumberColumn):
             cut = text if spaced else pc.replace_substring_regex(text, " .*$", "")
             by_format = pc.strptime(cut, self.format, "s", error_is_null=True)
             seconds = pc.coalesce(by_format, seconds)
-        some = _is_some(text)
         days = np.floor(floats(seconds.cast(pa.int64()), self.name) / _SECONDS_A_DAY)
-        if not is_text(kind):
-            self._refuse_most(some & np.isnan(days), "numbers")
-        return days, some
+        return days, _is_some(text)
 
 
 _DAYS = (datetime.datetime(2001, 2, 3), datetime.datetime(2012, 11, 10, 9, 8, 7))

@@ -92,7 +92,7 @@ def public_test(project: Project) -> dict[str, Any]:
     """The public table that the report scores on, where there is one; its classes must be named."""
     table, classes = project.table("public"), project.settings.public_classes
     if table is not None and not classes:
-        raise InputError("say which column of the public table holds the classes")
+        raise InputError("Choose the field 'Class in the public table'.")
     return {} if table is None else {"public_test": table, "test_classes": classes}
 
 

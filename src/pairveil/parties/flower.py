@@ -1,0 +1,218 @@
+"""Parties that reach the coordinator by Flower: its SuperLink and SuperNodes carry the TLS connection.
+
+A party's process and the coordinator's speak as they do without it, under the key that the invitation pins:
+whoever runs the SuperLink sees records of TLS, their lengths and times. Flower knows questions and replies
+alone, so what a party has said so far is its reply as soon as it waits for more (`flower_app` is in between).
+No package of Flower is imported here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from pairveil.errors import InputError, MissingExtraError, PartyError
+from pairveil.parties.transport import Invitation, Reach
+
+ENDS, GOES_ON, BEGINS = 0, 1, 2  # as in `flower_app`, which imports nothing of ours
+_KEY = 32
+_MOST = (1 << 26) + (1 << 21)  # bytes of a question
+_APP = """[project]
+name = "pairveil"
+version = "1.0.0"
+license = "Apache-2.0"
+[tool.flwr.app]
+publisher = "pairveil"
+[tool.flwr.app.components]
+serverapp = "relay:server"
+clientapp = "relay:client"
+[tool.flwr.app.config]
+coordinator = {coordinator}
+key = "{key}"
+parties = {parties}
+wait = {wait}
+"""
+
+
+def submit(superlink: str, invitation: Invitation, n_parties: int, wait: float) -> None:
+    """Start the tunnel at a SuperLink that Flower's configuration names; it ends with the fit."""
+    beside = Path(sys.executable).with_name("flwr")
+    command = str(beside) if beside.exists() else shutil.which("flwr")
+    if command is None:
+        raise MissingExtraError(
+            'Flower needs its command flwr; install it with: pip install "pairveil[flower]"'
+        )
+    with TemporaryDirectory() as folder:
+        shutil.copy(Path(__file__).with_name("flower_app.py"), Path(folder) / "relay.py")
+        address = json.dumps(f"{invitation.host}:{invitation.port}")
+        app = _APP.format(
+            coordinator=address, key=invitation.pin.hex(), parties=n_parties, wait=float(wait)
+        )
+        (Path(folder) / "pyproject.toml").write_text(app)
+        quiet = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+        made = subprocess.run(
+            [command, "run", folder, superlink], env=os.environ | quiet, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    if made.returncode:
+        said = " ".join(re.sub(r"[^ -~]+", " ", made.stderr or made.stdout).split())  # no frames
+        raise PartyError(f"Flower did not start: {said[-500:]}; nothing was charged")
+
+
+def through(socket_file: Path) -> Reach:
+    """How `transport.join` reaches a coordinator by the SuperNode that is configured with this socket."""
+
+    def reach(invitation: Invitation, context: ssl.SSLContext, patience: float) -> Carried:
+        connection = Carried(_listening(socket_file), context, invitation.pin, patience)
+        try:
+            connection.shake_hands()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return reach
+
+
+class _Anew(Exception):
+    """Another tunnel took over before anything was said."""
+
+
+class Carried:
+    """What `transport.TlsChannel` needs of a connection, as questions that come by a Unix socket."""
+
+    def __init__(
+        self, server: socket.socket, context: ssl.SSLContext, key: bytes, patience: float
+    ) -> None:
+        self._server, self._context, self._key, self._patience = server, context, key, patience
+        self._asked: socket.socket | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = self._context.wrap_bio(self._incoming, self._outgoing)
+        self._begun = False
+
+    def shake_hands(self) -> None:
+        """Agree on keys with whoever is at the other end."""
+        while not self._begun:
+            with suppress(_Anew):
+                self._until_it_can(self._tls.do_handshake)
+                self._begun = True
+
+    def getpeercert(self, binary_form: Literal[True]) -> bytes | None:
+        """The certificate of the other end."""
+        return self._tls.getpeercert(binary_form)
+
+    def settimeout(self, patience: float) -> None:
+        """How long the next bytes may take."""
+        self._patience = patience
+
+    def setsockopt(self, *about: int) -> None:
+        """Nothing: there is no connection of TCP here."""
+
+    def sendall(self, said: bytes) -> None:
+        """Say something, which goes with the next answer."""
+        self._tls.write(said)
+
+    def recv(self, most: int) -> bytes:
+        """The next bytes; none where the other end is gone."""
+        try:
+            return bytes(self._until_it_can(lambda: self._tls.read(most)))
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            return b""
+
+    def shutdown(self, how: int) -> None:
+        """`close` says it."""
+
+    def close(self) -> None:
+        """Answer for the last time."""
+        self._answer(ENDS)
+        place = self._server.getsockname()
+        self._server.close()
+        with suppress(OSError):
+            os.unlink(place)
+
+    def _until_it_can(self, do: Callable[[], Any]) -> Any:
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return do()
+            except ssl.SSLWantReadError:
+                self._turn(until)
+
+    def _turn(self, until: float) -> None:
+        """Answer, and take the next question."""
+        self._answer(GOES_ON)
+        while self._asked is None:
+            self._server.settimeout(max(until - time.monotonic(), 0.001))
+            asked = self._server.accept()[0]
+            with suppress(OSError):  # whoever says nothing, or too much, was no relay
+                self._take(asked, _all_of(asked))
+
+    def _take(self, asked: socket.socket, question: bytes) -> None:
+        flag, key, said = question[:1], question[1 : 1 + _KEY], question[1 + _KEY :]
+        if key != self._key or (flag[0] == BEGINS and self._begun):  # of another fit
+            with asked:
+                asked.sendall(bytes([ENDS]))
+            return
+        self._asked = asked
+        if flag[0] == BEGINS:
+            self._begin()
+            raise _Anew
+        self._incoming.write(said)
+        if flag[0] == ENDS:
+            self._incoming.write_eof()
+
+    def _answer(self, flag: int) -> None:
+        if self._asked is None:
+            return
+        with self._asked as asked, suppress(OSError):
+            asked.sendall(bytes([flag]) + self._outgoing.read())
+        self._asked = None
+
+
+def _all_of(asked: socket.socket) -> bytes:
+    asked.settimeout(10.0)
+    found = bytearray()
+    while part := asked.recv(1 << 20):
+        found += part
+        if len(found) > _MOST:
+            break
+    if not _KEY < len(found) <= _MOST:
+        asked.close()
+        raise ConnectionError
+    return bytes(found)
+
+
+def _listening(place: Path) -> socket.socket:
+    """A socket for its owner and the owner's group: what passes is TLS, and no key is behind it."""
+    try:
+        with socket.socket(socket.AF_UNIX) as other:
+            other.connect(str(place))
+        raise InputError(f"--flower {place}: another party waits there")
+    except ConnectionRefusedError:  # one that was killed left it
+        place.unlink()
+    except OSError:
+        pass
+    server = socket.socket(socket.AF_UNIX)
+    try:
+        server.bind(str(place))
+        place.chmod(0o660)
+        server.listen(8)
+    except OSError as problem:
+        server.close()
+        raise InputError(f"--flower {place}: no socket can be made there: {problem}") from None
+    return server
