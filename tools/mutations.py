@@ -800,6 +800,18 @@ COUNTS = [
         _in("test_error_curve"),
     ),
     Mutation(
+        "linkage: a cell that holds no level stops the run",
+        "return np.where(wrong, np.nan, cut), counts",
+        "return cut, counts",
+        _in("test_link_command"),
+    ),
+    Mutation(
+        "linkage: which half a pair is in follows from its place in the file",
+        'bits = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest()[0] & 1 for one in ids]',
+        "bits = [at & 1 for at, _ in enumerate(ids)]",
+        _in("test_link_command"),
+    ),
+    Mutation(
         "linkage: a condition calls what functions it likes",
         "if name not in FUNCTIONS:",
         "if not name:",
