@@ -376,7 +376,7 @@ def hospitals_of_flower(tmp_path_factory):
         *(["flower-supernode", "--superlink", link, "--root-certificates", authority,
            "--port", str(free_port()), "--node-config", f'pairveil="{place}"'] for place in places),
     ]  # fmt: skip
-    with ExitStack() as stack:
+    with ExitStack() as ended, ExitStack() as stack:  # all are told to end before one is waited for
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("PATH", commands)
         patch.setenv("FLWR_HOME", str(folder))
@@ -386,7 +386,7 @@ def hospitals_of_flower(tmp_path_factory):
         for i, command in enumerate(processes):
             log = stack.enter_context((folder / f"{i}.log").open("w"))
             one = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-            stack.callback(one.wait)
+            ended.callback(one.wait, 60)
             stack.callback(one.terminate)
         until = time.monotonic() + 60
         while (folder / "0.log").read_text().count("Activated node_id") < 3:
@@ -396,8 +396,8 @@ def hospitals_of_flower(tmp_path_factory):
 
 
 def test_flower_carries_the_same_fit_over_tls(hospitals_of_flower, alone):
-    submit = partial(flower.submit, "hospitals", n_parties=3, wait=120)
-    assert same(joint(hospitals_of_flower, submit, patience=120.0), alone)
+    submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
+    assert same(joint(hospitals_of_flower, submit, patience=300.0), alone)
 
 
 def test_a_party_that_leaves_flower_ends_the_fit(hospitals_of_flower):
@@ -405,8 +405,8 @@ def test_a_party_that_leaves_flower_ends_the_fit(hospitals_of_flower):
         channel.receive(1 << 20)
         channel.close()
 
-    submit = partial(flower.submit, "hospitals", n_parties=3, wait=120)
+    submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
     party = lambda i: leaves if i == 1 else None  # noqa: E731
-    results = joint(hospitals_of_flower, submit, party=party, patience=120.0)
+    results = joint(hospitals_of_flower, submit, party=party, patience=300.0)
     for who in ("coordinator", 0, 2):
         assert "went away" in str(results[who])
