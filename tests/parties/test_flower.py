@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from joint import hospitals
+from test_party_commands import SCHEMA, contents, run_jobs, write
 
 from pairveil import DPPMetricLearner
 from pairveil.errors import InputError, MissingExtraError, PartyError
@@ -262,6 +263,33 @@ def test_another_fit_and_whoever_else_finds_the_socket_change_nothing(relay, pla
 
     nodes = Nodes(relay, places)
     assert same(joint(places, submit), alone)
+
+
+def test_the_commands_take_this_way(relay, places, tmp_path, monkeypatch):
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    common = {"schema": tmp_path / "schema.toml", "disjoint": True}
+    parties = [
+        {
+            **write(tmp_path / name, 10_000 * i), **common, "called": name, "out": tmp_path / f"{name}-out",
+            "flower": places[i], "ledger": tmp_path / f"{name}.json", "budget": 3.0,
+        }
+        for i, name in enumerate(("East", "West"))
+    ]  # fmt: skip
+    started = []
+
+    def submit(superlink, invitation, n_parties, wait):
+        started.append((superlink, n_parties))
+        tunnel(relay, Nodes(relay, places[:2]), parties=n_parties, wait=wait)(invitation)
+
+    monkeypatch.setattr(flower, "submit", submit)
+    coordinator = FitJob(
+        parties=2, schema=common["schema"], kappa_rule="disjoint", out=tmp_path / "joint", wait=20.0,
+        flower="hospitals",
+    )  # fmt: skip
+    results, _ = run_jobs(coordinator, parties)
+    assert started == [("hospitals", 2)]
+    assert len({results[name]["fingerprint"] for name in ("coordinator", "East", "West")}) == 1
+    assert contents(tmp_path / "joint") == contents(tmp_path / "West-out")
 
 
 def test_a_socket_that_was_left_is_replaced_and_one_that_cannot_be_made_is_named(tmp_path):
