@@ -130,7 +130,7 @@ def _table_of(
     people: Read, merge_similar_ids: bool, leave_out: bool, of: str = "people"
 ) -> FeatureTable:
     ids, values, names, problems = people
-    if of == "people":
+    if of != "levels":
         ids = _as_one(merge_similar_ids, "the features", ids)[0]
     again = repeated_rows(ids) if leave_out else ()
     if not len(again):
@@ -140,7 +140,7 @@ def _table_of(
     once = times[place] == 1
     if not once.any():
         raise InputError("nobody is left: every id is that of more than one row")
-    kind = "repeated id" if of == "people" else "repeated pair"
+    kind = "repeated pair" if of == "levels" else "repeated id"
     repeated = Problem(of, kind, np.asarray(again) + 1)
     kept = (ids[once], values[once], names, np.flatnonzero(once) + 1, ids[~once])
     return FeatureTable(*kept, problems=(*problems, repeated), of=of)
