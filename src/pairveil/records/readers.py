@@ -6,7 +6,7 @@ For templates and forms it is guessed what the columns of a table hold, from how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -32,13 +32,13 @@ from pairveil.records.tables import (
     Problem,
     ids_as_text,
     label_shares,
-    numbers_in,
+    number_column,
     repeated_rows,
     says_labels,
 )
 from pairveil.records.validation import name_rows
-from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, is_text, number_cells
-from pairveil.schema.schema import Schema, plain_cells, say_counts
+from pairveil.schema.columns import GAPS, Counts, is_text
+from pairveil.schema.schema import Schema, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
     from pairveil.records.groups import GroupSet
@@ -160,7 +160,7 @@ def _read_numbers(
         raise InputError("columns must name each feature column once, and none that is left out")
     if not names:
         raise InputError(f"{table.title} has no feature columns beside '{id}'")
-    cells = {name: _numbers(name, table.decimal) for name in names}
+    cells = {name: number_column(name, table.decimal) for name in names}
     ids, *values = table.read([id], cells)
     found = {name: one.counts for name, one in cells.items()}
     counts = {
@@ -172,22 +172,6 @@ def _read_numbers(
 
 
 NO_NUMBER = "such a person's records stay and contribute nothing"
-
-
-def _numbers(name: str, decimal: str) -> _Cells:
-    """Reads a column of numbers without a schema: NaN where there is none. float32 stays."""
-
-    def read(cells: pa.Array) -> tuple[np.ndarray, Counts]:
-        found, some = number_cells(cells, name, decimal)
-        none = ~np.isfinite(found)
-        found = np.where(none, np.nan, found).astype(np.float32 if cells.type in _SHORT else float)
-        wrong, where = int(np.count_nonzero(none & some)), np.flatnonzero(none)
-        return found, Counts(0, len(where) - wrong, wrong, tuple(where[:MOST_PLACES].tolist()))
-
-    return _Cells(name, read)
-
-
-_SHORT = (pa.float16(), pa.float32())
 
 
 def _mostly_unreadable(counts: Mapping[str, Counts], n_rows: int) -> list[str]:
@@ -204,23 +188,6 @@ def _refuse_words(counts: Mapping[str, Counts], n_rows: int) -> None:
         )
 
 
-class _Cells:
-    """Reads a raw column by a function of its cells; what cannot be read is counted, and stops nobody."""
-
-    def __init__(self, name: str, read: Callable[[pa.Array], tuple[np.ndarray, Counts]]) -> None:
-        self._name, self._read = name, read
-        self._blocks: list[np.ndarray] = []
-        self.counts = Counts()
-
-    def add(self, values: pa.Array, first_row: int) -> None:
-        block, found = self._read(plain_cells(values, self._name))
-        self._blocks.append(block)
-        self.counts = found.after(self.counts, first_row)
-
-    def finish(self) -> np.ndarray:
-        return np.concatenate(self._blocks)
-
-
 def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     """People whose raw columns become numbers by a schema."""
     raw = schema.raw_names
@@ -231,7 +198,7 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     how_to_name = "Name the id column with id=, and the columns as the schema does"
     table.require([id, *raw], how_to_name, PAIR_COLUMNS)
     columns = {
-        one.name: _Cells(one.name, partial(one.encode, decimal=schema.decimal))
+        one.name: CellColumn(one.name, partial(one.encode, decimal=schema.decimal))
         for one in schema.features
     }
     ids, *blocks = table.read([id], columns)
@@ -493,7 +460,7 @@ def read_tuples(
     table = open_table(source)
     by_answer = ANSWER in table.names
     columns = _columns_of_tuples(table, by_answer)
-    answers = CellColumn(numbers_in)
+    answers = number_column(ANSWER, ",")
     ids = table.read(columns, {ANSWER: answers} if by_answer else {}, "tuples")
     answered_by = ids.pop() if by_answer else None
     if merge_similar_ids:
@@ -550,7 +517,7 @@ def read_pair_values(
     if len({left, right, *columns}) < 2 + len(columns):
         raise InputError("the two id columns and the columns of numbers must be different")
     table.require([left, right, *columns], "Name the ids with left= and right=")
-    cells = {name: _numbers(name, table.decimal) for name in columns}
+    cells = {name: number_column(name, table.decimal) for name in columns}
     lefts, rights, *values = table.read([left, right], cells, "pairs")
     _refuse_words({name: one.counts for name, one in cells.items()}, len(lefts))
     return PairValues(PairTable(lefts, rights), tuple(columns), np.column_stack(values))
