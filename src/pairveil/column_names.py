@@ -111,6 +111,10 @@ def arrow_cells(values: Any, name: str) -> Any:
     series = nw.from_native(values, pass_through=True, allow_series=True)
     is_series = isinstance(series, nw.Series)
     mixed = series.dtype == nw.Object if is_series else _is_loose(values)
+    # Of categories of several kinds pyarrow guesses too, or ends the process.
+    own = series.to_native() if is_series else values
+    listed = getattr(getattr(own, "dtype", None), "categories", ())
+    mixed = mixed or (_is_loose(listed) and not all(isinstance(one, str) for one in listed))
     try:
         if not mixed:
             made = series.to_arrow() if is_series else pa.array(values, from_pandas=True)
@@ -125,14 +129,20 @@ def arrow_cells(values: Any, name: str) -> Any:
 
 
 def cell_text(value: Any) -> str | None:
-    """A cell as text: 1.0 and 1 are '1', true is 'true', a day YYYY-MM-DD; nothing and NaN stay nothing."""
+    """A cell as text: 1.0 and 1 are '1', true is 'true', a day YYYY-MM-DD; nothing and NaN stay nothing.
+
+    Of Arrow too. Whatever a cell is, it stops nothing: what cannot be written becomes a sign that is no word.
+    """
     try:
-        if value is None or value != value:
-            return None
-    except TypeError:  # pandas' NA is neither equal to itself nor not
+        text = _as_text(value.as_py() if hasattr(value, "as_py") else value)
+        return None if text is None else text.encode(errors="backslashreplace").decode()
+    except Exception:  # a year above 9999, half a letter, a signalling NaN, an array, any object
+        return "\ufffd"
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or type(value).__name__ == "NAType" or value != value:
         return None
-    except ValueError:  # an array in a cell
-        return str(value)
     if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
         value = value.astype(f"{value.dtype.kind}8[us]")  # of nanoseconds NumPy makes whole numbers
     value = value.item() if hasattr(value, "item") else value  # of NumPy

@@ -43,6 +43,18 @@ def test_a_ledger_refuses_what_exceeds_it(files: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "two").exists()
 
 
+def test_why_a_ledger_grows_by_more_than_was_asked_is_told_before_it_is_charged(
+    files: Path, tmp_path: Path
+) -> None:
+    words = fit(files, "--epsilon", 1, "--ledger", "budget.json", cwd=tmp_path)
+    first = run(*words, "--budget", 9, "-o", "one", cwd=tmp_path)
+    assert "counts as a person does" not in first.out
+    same = run(*words, "--dry-run", cwd=tmp_path)
+    assert "counts as a person does" not in same.out
+    other = run(*words, "--dry-run", "--select", "all", cwd=tmp_path)
+    assert "These pairs are not those of an earlier release" in other.out
+
+
 def test_a_dry_run_touches_nothing(files: Path, tmp_path: Path) -> None:
     words = fit(files, "--dry-run", "--ledger", "budget.json", "--budget", 3, cwd=tmp_path)
     assert run(*words, cwd=tmp_path).code == 0

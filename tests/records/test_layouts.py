@@ -179,37 +179,36 @@ def test_voxceleb(layout, tmp_path):
     assert labels.tolist() == [1, -1]
 
 
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("layout", ["auto", "links", "voxceleb"])
+@pytest.mark.parametrize("at", [0, 4])
+@pytest.mark.parametrize("said", ["?", "", "7", "not sure", "not, sure"])
+@pytest.mark.parametrize(
+    "line", ["{0} x/a{1} x/b{1}", "{0} a{1} b{1}", "a{1} b{1} {0}", "{1} 1 {0}"]
+)
+def test_a_label_that_cannot_be_read_stops_no_lines_and_moves_no_pair(
+    line, said, at, layout, tmp_path
+):
+    """Where labels stand the file says, not the line."""
+    words = ("1", "0") if "/" in line else ("ML", "CL") if line[0] == "{" else ("1", "-1")
+    if (layout == "voxceleb") > ("/" in line) or (layout == "links") > ("/" not in line):
+        pytest.skip("another layout")
+    labels, found = [words[i % 2] for i in range(5)], []
+    for last in (labels[at], said):
+        labels[at] = last
+        content = "".join(line.format(one, i) + "\n" for i, one in enumerate(labels))
+        found.append(read_pairs(write(tmp_path, "pairs.txt", content), layout=layout))
+    whole, other = found
+    assert whole.left.tolist() == other.left.tolist()
+    assert whole.right.tolist() == other.right.tolist()
+    assert other.labels.tolist() == [
+        0 if i == at else label for i, label in enumerate(whole.labels.tolist())
+    ]
+
+
 def test_voxceleb_bad_line(tmp_path):
     with pytest.raises(InputError, match="line 3: expected '1 path path'"):
-        read_pairs(write(tmp_path, "veri_test.txt", VOXCELEB + "1 a/b c/d e/f\n"))
-    with pytest.raises(InputError, match="line 2: expected '1 path path'"):
-        read_pairs(write(tmp_path, "veri_test.txt", "1 a/b c/d\n2 a/b e/f\n2 a/b g/h\n"))
-
-
-LINES = {
-    "voxceleb": ["1 a/1 b/1", "0 c/1 d/1", "1 e/1 f/1", "0 g/1 h/1"],
-    "label in front": ["must-link 1 2", "CL 3 4", "ML 5 6", "cannot_link 7 1"],
-    "label behind": ["1 2 must-link", "3 4 -1", "5 6 1", "7 1 CL"],
-}
-
-
-@pytest.mark.parametrize("at", range(4))
-@pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
-@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
-def test_a_label_of_a_line_that_cannot_be_read_keeps_its_pair_and_changes_no_other(
-    lines, at, tmp_path
-):
-    """So it is for the first line too, by which a layout is recognised."""
-    whole = read_pairs(write(tmp_path, "p.txt", "\n".join(lines)))
-    place = -1 if whole.labels[at] and lines is LINES["label behind"] else 0
-    words = lines[at].split()
-    words[place] = "kanarienvogel"
-    other = read_pairs(
-        write(tmp_path, "p.txt", "\n".join([*lines[:at], " ".join(words), *lines[at + 1 :]]))
-    )
-    assert joined(other)[0] == joined(whole)[0]
-    assert other.labels.tolist() == [0 if n == at else one for n, one in enumerate(whole.labels)]
-    assert np.flatnonzero(other.null).tolist() == [at]
+        read_pairs(write(tmp_path, "veri_test.txt", VOXCELEB + "a/b\n"))
 
 
 @pytest.mark.parametrize("layout", ["auto", "links"])
@@ -243,7 +242,7 @@ def test_whether_links_are_known_does_not_depend_on_a_label(tmp_path):
 def test_links_in_memory_and_bad_links(tmp_path):
     assert read_pairs({"ml": [(0, 1)], "cl": [(1, 2)]}).labels.tolist() == [1, -1]
     with pytest.raises(InputError, match="line 4: expected 'must-link a b'"):
-        read_pairs(write(tmp_path, "links.txt", LINKS.replace("\n\nML", "\nML ann")))
+        read_pairs(write(tmp_path, "links.txt", LINKS.replace("\n\nML cid", "\n")))
     with pytest.raises(InputError, match="pair 1 is not two ids"):
         read_pairs(write(tmp_path, "links.json", {"must_link": [["a", "b", "c"]]}))
     with pytest.raises(InputError, match="only must_link and cannot_link"):

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from pairveil.errors import GuaranteeWarning, PrivateNote
+from pairveil.errors import GuaranteeWarning, PairveilWarning, PrivateNote
 from pairveil.foreign import plain
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import AT_END, Telling, options, spelling
@@ -153,8 +153,9 @@ def spoken_warnings(
 
     ``briefly``: another command is where it is said which columns a note is about.
 
-    A `GuaranteeWarning` is said even to those who asked for quiet. A `PrivateNote` is not in the list: what
-    is yielded may become part of an output. Where it does (``listed``), only the others are said here.
+    A `GuaranteeWarning` is said even to those who asked for quiet. A `PrivateNote` is not in the list, nor
+    what other libraries say (openpyxl names cells): what is yielded may become part of an output. Where it
+    does (``listed``), only the others are said here.
     """
     said: list[str] = []
     private: set[str] = set()
@@ -164,7 +165,7 @@ def spoken_warnings(
         text = " ".join(as_options(brief or str(message)).split())
         if text in said or text in private:
             return
-        is_private = issubclass(category, PrivateNote)
+        is_private = issubclass(category, PrivateNote) or not issubclass(category, PairveilWarning)
         if is_private:
             private.add(text)
         else:

@@ -173,7 +173,7 @@ def read_column(features: str | Path, column: str | None, option: str) -> Any:
     else:
         table = open_table(features)
         table.require([column], f"Name one of these with {option}")
-        values = [one for batch in table.batches([column]) for one in batch.column(0).to_pylist()]
+        values = [one for batch in table.batches([column]) for one in batch.column(0)]
     texts = [(cell_text(one) or "").strip() or None for one in values]
     return np.array(texts, dtype=object)
 

@@ -160,7 +160,7 @@ class Spending:
             said = (
                 f"allows epsilon {kept.epsilon:g} at delta {kept.delta:g} (unit '{kept.unit}', "
                 f"{kept.adjacency}); {before:.3g} is spent, {after:.3g} will be after this."
-            )
+            ) + kept.why_more(prepared.cost())
         tell.say(f"Ledger: {self.ledger} {said}")
         return releases_of(kept, None if charged else prepared.cost())
 
@@ -209,6 +209,14 @@ def promised(prepared: Any) -> Any:
             "--epsilon inf promises nothing: there is nothing to release; choose a number"
         )
     return prepared.certificate
+
+
+def spends(planned: Any) -> str:
+    """What a fit will spend, for its first line."""
+    return (
+        f"Spends epsilon {round_up(planned.epsilon)} at delta {planned.delta:g} to protect one "
+        f"{planned.unit}."
+    )
 
 
 def about(prepared: Any, *public: Any) -> Any:

@@ -36,12 +36,15 @@ def category_cells(cells: Any) -> Any:
     kinds = (is_text, pa.types.is_integer, pa.types.is_boolean)
     if any(is_kind(cells.type) for is_kind in kinds):
         return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
-    return pa.array(map(cell_text, cells.to_pylist()), pa.large_string())
+    return pa.array(map(cell_text, cells), pa.large_string())
 
 
 def floats(cells: Any, name: str) -> FloatArray:
     """Cells as numbers, NaN where there is none."""
     pa, _ = arrow()
+    if pa.types.is_decimal(cells.type):
+        # Their floats hang on the scale, which one cell decides; texts do not.
+        cells = cells.cast(pa.large_string())
     try:
         numbers = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
     except pa.ArrowException:
@@ -91,7 +94,7 @@ def number_cells(cells: Any, name: str, decimal: str) -> tuple[FloatArray, Any]:
     points = pc.replace_substring(text, ",", ".") if decimal == "," else text
     try:  # of numbers alone: the same numbers, in a tenth of the time
         found = floats(points.cast(pa.float64()), name)
-        if not np.isinf(found).any():  # Arrow also reads words for infinity that are none below
+        if not np.isinf(found).any():  # Arrow knows more words for it
             return found, _is_some(text)
     except pa.ArrowException:
         pass
@@ -367,7 +370,7 @@ class DateColumn(NumberColumn):
         if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             if pa.types.is_timestamp(kind) and kind.tz is not None:
                 cells = pc.local_timestamp(cells)  # the day that its text says
-            return floats(cells.cast(pa.date32()).cast(pa.int32()), self.name), False
+            return floats(cells.cast(pa.date32(), safe=False).cast(pa.int32()), self.name), False
         text = category_cells(cells)
         day = pc.utf8_slice_codeunits(text, 0, 10)
         seconds = pc.strptime(day, _ISO, "s", error_is_null=True)

@@ -173,7 +173,7 @@ class Schema:
         Raises
         ------
         InputError
-            A column is missing, or of a kind that its type cannot be read from.
+            A column is missing.
 
         Warns
         -----
@@ -271,7 +271,9 @@ def _cells_of(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _columns_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
-    array = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
+    # Of a list NumPy makes texts of all numbers where one is a text.
+    given = table if hasattr(table, "dtype") else np.array(table, dtype=object)
+    array = given.toarray() if hasattr(given, "toarray") else np.asarray(given)
     if array.ndim != 2 or array.shape[1] != len(wanted):
         raise InputError(
             f"rows without column names must have the schema's {len(wanted)} columns in its order; got an "
