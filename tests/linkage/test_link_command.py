@@ -284,7 +284,7 @@ def test_what_takes_a_metric_says_what_a_linkage_model_is_for(files):
         ),
     ):
         said = str(run(*words).exception)
-        assert "holds a release of another kind, a linkage model" in said
+        assert "holds no metric, but a linkage model" in said
         assert "ReleasedLinkage.load" in said
 
 

@@ -72,6 +72,8 @@ def test_from_levels_and_labels_to_a_linkage_model(clerks, tmp_path: Path) -> No
         assert wait_until_done(client)["state"] == "done", project.folder
         page = client.get("/done").text
         assert "a linkage model" in page
+        assert "error rates at each threshold are one more release, from labelled pairs" in page
+        assert "The guide to record linkage says how" in page
         assert "Clerks" in client.get("/report").text
     found = ReleasedLinkage.load(project.release)
     assert [len(m) for m in found.m] == [4] * len(names)
