@@ -382,14 +382,14 @@ def free_port():
             return server.getsockname()[1]
 
 
-@pytest.fixture(scope="module")
-def hospitals_of_flower(tmp_path_factory):
+@pytest.fixture
+def hospitals_of_flower(tmp_path):
     """Sockets of three SuperNodes, which speak TLS with a SuperLink; its connection is called 'hospitals'."""
     of_ours = ROOT / ".venv" / "flower" / "bin"
     commands = f"{of_ours}{os.pathsep}{os.environ['PATH']}"
     if shutil.which("flower-superlink", path=commands) is None:
         pytest.skip("Flower is not installed: make .venv/.flower")
-    folder = tmp_path_factory.mktemp("flower")
+    folder = tmp_path
     own_certificates(folder)
     link, authority = f"127.0.0.1:{free_port()}", str(folder / "authority.pem")
     (folder / "config.toml").write_text(
@@ -416,24 +416,23 @@ def hospitals_of_flower(tmp_path_factory):
             one = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
             ended.callback(one.wait, 60)
             stack.callback(one.terminate)
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while (folder / "0.log").read_text().count("Activated node_id") < 3:
             assert time.monotonic() < until, (folder / "0.log").read_text()
             time.sleep(0.2)
         yield places
 
 
-def test_flower_carries_the_same_fit_over_tls(hospitals_of_flower, alone):
+def test_flower_carries_the_same_fit_over_tls_and_ends_one_that_a_party_leaves(
+    hospitals_of_flower, alone
+):
     submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
     assert same(joint(hospitals_of_flower, submit, patience=300.0), alone)
 
-
-def test_a_party_that_leaves_flower_ends_the_fit(hospitals_of_flower):
     def leaves(channel):
         channel.receive(1 << 20)
         channel.close()
 
-    submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
     party = lambda i: leaves if i == 1 else None  # noqa: E731
     results = joint(hospitals_of_flower, submit, party=party, patience=300.0)
     for who in ("coordinator", 0, 2):
