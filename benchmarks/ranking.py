@@ -17,7 +17,7 @@ from scipy.stats import kendalltau
 
 from benchmarks.measuring import write_result
 from pairveil.array_types import FloatArray
-from pairveil.learners.ranking import Asked, PrivatePreferenceRanker, fit_strengths
+from pairveil.learners.ranking import AskedDifferences, PrivatePreferenceRanker, fit_strengths
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 FIRST_SEED = 300
@@ -128,7 +128,7 @@ def randomised_response(crowd: Crowd, epsilon: float, asked: int, seed: int) -> 
     answer = signs @ apart
     weight = np.ones(len(apart))
     # An answer by coin has variance 1 / gain^2 instead of at most 1.
-    b, _ = fit_strengths(Asked(apart, weight, weight / gain**2), answer, 0.0, 2.0)
+    b, _ = fit_strengths(AskedDifferences(apart, weight, weight / gain**2), answer, 0.0, 2.0)
     return np.asarray(table @ b)
 
 

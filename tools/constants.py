@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +39,7 @@ from pairveil import (
 from pairveil.files import write_file
 from pairveil.learners import classes, clustering, preparing, ranking, tuples
 from pairveil.learners.contrastive import recipe
-from pairveil.learners.recipes import numbers_of
+from pairveil.learners.recipes import Fitted
 from tools import expected_runs
 from tools.expected_runs import gain_on
 
@@ -194,8 +194,13 @@ KINDS = {
             Cell("drawn 2", 0.1),
             Cell("breast_cancer", 4.0, "laplace"),
             Cell("bank, 4000 people", 1.0, "laplace"),
+            # where one of the pair's last four numbers decides
+            Cell("bank, 4000 people", 1.0),
+            Cell("bank, 4000 people", 8.0, "laplace"),
+            Cell("digits", 8.0, "laplace"),
+            Cell("digits", math.inf),
         ),
-        (700,),
+        (700, 701, 702),
     ),
     "classes": Kind(
         classes,
@@ -256,6 +261,11 @@ KINDS = {
 }
 
 # ---- numbers, changed ----------------------------------------------------------------------------
+
+
+def numbers_of(table: Any) -> dict[str, tuple[float, Fitted]]:
+    """Value and description of each number of a table, by name."""
+    return {one.name: (getattr(table, one.name), one.metadata["fitted"]) for one in fields(table)}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pairveil._lazy import offered
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 
 __all__ = [
     "BudgetError",

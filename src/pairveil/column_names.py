@@ -12,13 +12,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 from pairveil._lazy import need
 from pairveil.errors import DataWarning, InputError, warn
 from pairveil.printable import shortened
-
-ColumnKind = Literal["number", "text"]
 
 
 def frame_of(table: Any, *, collect: bool = True) -> Any:
@@ -104,8 +102,8 @@ def columns_of(table: Any) -> dict[str, Any] | None:
     return {name: frame[:, at] for at, name in enumerate(names)}
 
 
-def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
-    """One column as an Arrow array; as text, cells of several kinds become text one by one.
+def arrow_cells(values: Any, name: str) -> Any:
+    """One column as an Arrow array; cells of several kinds become text one by one.
 
     Arrow would guess a type from all cells together: then what one of them holds could stop a fit.
     """
@@ -113,13 +111,16 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
     series = nw.from_native(values, pass_through=True, allow_series=True)
     is_series = isinstance(series, nw.Series)
     mixed = series.dtype == nw.Object if is_series else _is_loose(values)
+    # Of categories of several kinds pyarrow guesses too, or ends the process.
+    own = series.to_native() if is_series else values
+    listed = getattr(getattr(own, "dtype", None), "categories", ())
+    mixed = mixed or (_is_loose(listed) and not all(isinstance(one, str) for one in listed))
     try:
-        if not mixed or kind == "number":
+        if not mixed:
             made = series.to_arrow() if is_series else pa.array(values, from_pandas=True)
             return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
     except (pa.ArrowException, TypeError, ValueError, OverflowError, UnicodeError):
-        if kind == "number":
-            raise InputError(f"column '{name}' mixes kinds of values; make it one kind") from None
+        pass
     try:
         cells = series.to_list() if is_series else values
         return pa.array([cell_text(one) for one in cells], pa.large_string())
@@ -128,14 +129,20 @@ def arrow_cells(values: Any, name: str, kind: ColumnKind = "text") -> Any:
 
 
 def cell_text(value: Any) -> str | None:
-    """A cell as text: 1.0 and 1 are '1', true is 'true', a day YYYY-MM-DD; nothing and NaN stay nothing."""
+    """A cell as text: 1.0 and 1 are '1', true is 'true', a day YYYY-MM-DD; nothing and NaN stay nothing.
+
+    Of Arrow too. Whatever a cell is, it stops nothing: what cannot be written becomes a sign that is no word.
+    """
     try:
-        if value is None or value != value:
-            return None
-    except TypeError:  # pandas' NA is neither equal to itself nor not
+        text = _as_text(value.as_py() if hasattr(value, "as_py") else value)
+        return None if text is None else text.encode(errors="backslashreplace").decode()
+    except Exception:  # a year above 9999, half a letter, a signalling NaN, an array, any object
+        return "\ufffd"
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or type(value).__name__ == "NAType" or value != value:
         return None
-    except ValueError:  # an array in a cell
-        return str(value)
     if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
         value = value.astype(f"{value.dtype.kind}8[us]")  # of nanoseconds NumPy makes whole numbers
     value = value.item() if hasattr(value, "item") else value  # of NumPy

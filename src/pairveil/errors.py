@@ -73,7 +73,14 @@ class IdentityWarning(GuaranteeWarning, DataWarning):
 
 
 class PrivateNote(DataWarning):
-    """A note that tells of private contents: for the operator on stderr, never for an output."""
+    """A note that tells of private contents: for the operator on stderr, never for an output.
+
+    ``brief``: the same in a few words, for commands after the one that first reads the table.
+    """
+
+    def __init__(self, *parts: object, brief: str = "") -> None:
+        super().__init__(*parts)
+        self.brief = printable(brief)
 
 
 # ---- one way to warn: of the line of the caller's own code, however deep it arose here ---------------
@@ -81,7 +88,7 @@ class PrivateNote(DataWarning):
 BETWEEN = {"pairveil", "sklearn"}  # scikit-learn's wrappers stand between a caller and `transform`
 
 
-def warn(message: str, category: type[Warning]) -> None:
+def warn(message: str | Warning, category: type[Warning] | None = None) -> None:
     """Warn at the nearest line outside this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and _is_between(frame):

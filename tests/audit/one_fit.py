@@ -15,7 +15,7 @@ from pairveil.audit.auditor import Finding, judged
 from pairveil.audit.trainer_audit import largest_refuted, refutes_curve
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import PublicFacts, make_plan
-from pairveil.engine.statistics import Statistic, scaled
+from pairveil.engine.statistics import Statistic, scale_columns
 from pairveil.errors import InputError
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
 from pairveil.privacy.compose import epsilon_from_mu
@@ -184,7 +184,7 @@ class _CoinWatcher:
     ) -> FloatArray:
         differences = np.asarray(world.differences(rows))
         if statistic.scale is not None:
-            differences = scaled(differences, statistic.scale)
+            differences = scale_columns(differences, statistic.scale)
         return statistic.tile_sum(differences, _labels(world)[rows], norm)
 
     def _parts(self, world: PairSet, statistic: Statistic, norm: Norm) -> FloatArray:

@@ -9,7 +9,7 @@ from scipy.stats import binom, norm
 from pairveil.audit.auditor import (
     ACCUSATION,
     Claim,
-    Counts,
+    ErrorCounts,
     audit_scores,
     choose_threshold,
     clopper_pearson_upper,
@@ -152,7 +152,7 @@ def test_a_family_refutes_nothing_without_a_gain():
         lambda: Claim(1.0, 1.0),
         lambda: Claim(1.0, 0.0, "gaussian"),
         lambda: Claim(1.0, 1e-5, "family"),
-        lambda: Counts(1, 2, 1, 2).epsilon(confidence=1.0),
+        lambda: ErrorCounts(1, 2, 1, 2).epsilon(confidence=1.0),
         lambda: clopper_pearson_upper(3, 2, 0.05),
         lambda: choose_threshold([], [1.0], epsilon_from_rates),
         lambda: middle_threshold([], [1.0]),

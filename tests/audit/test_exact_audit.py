@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from pairveil import DPPMetricLearner
 from pairveil.audit import audit_exactly
 from pairveil.audit.canaries import label_flip
-from pairveil.audit.targets import KAPPA
+from pairveil.audit.exact_audit import audit_scored
+from pairveil.audit.targets import KAPPA, attack_plan, audit_target, released_plan
 from pairveil.cli.app import app
 from pairveil.engine.backends import local as records
 from pairveil.engine.gradients import SetGradient
@@ -152,3 +153,68 @@ def test_the_command_refuses_an_exact_audit_of_other_targets():
         assert isinstance(
             CliRunner().invoke(app, ["audit", "--exact", *words]).exception, InputError
         )
+
+
+# ---- a fit that scores itself ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize(("unit", "kappa"), list(KAPPA.items()))
+def test_of_a_fit_with_a_score_both_parts_are_audited(unit, kappa, adjacency, monkeypatch):
+    learner = DPPMetricLearner(unit=unit, n_steps=STEPS, adjacency=adjacency)
+    found = audit_scored(learner, 0.5, kappa=kappa, n_features=3)
+    moves = {query.name: query for query in found.queries}
+    assert found.verdict == "consistent"
+    assert list(moves) == ["survey", "signal", "gradients", "score counts"]
+    charged = kappa * (2 if adjacency == "replace" else 1)
+    assert {query.charged for query in moves.values()} == {charged}
+    assert 0.999999 < moves["gradients"].ratio <= 1
+    assert 0.5 < moves["score counts"].ratio <= 1
+    assert found.realised_epsilon <= found.claimed_epsilon <= 1.0
+    if kappa > 1:  # planted: what a unit moves is counted as one pair
+        from pairveil.evaluation import held_out
+
+        honest = held_out.kappa_of
+        monkeypatch.setattr(
+            held_out, "kappa_of", lambda data: replace(honest(data), relationship=1, person=1)
+        )
+        wrong = audit_scored(learner, 0.5, kappa=kappa, n_features=3)
+        assert wrong.verdict == "violated"
+        assert next(one for one in wrong.queries if one.name == "score counts").ratio > 1
+
+
+def test_the_command_audits_both_parts():
+    words = ["audit", "--exact", "--score", "0.5", "--mechanism", "laplace", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["verdicts"] == {"laplace": "consistent"}
+    assert list(said["queries"])[-1] == "score counts"
+    assert "--score goes with --exact" in str(
+        CliRunner().invoke(app, ["audit", "--score", "1"]).exception
+    )
+
+
+def test_an_attack_on_a_released_plan_sees_both_parts(monkeypatch):
+    from pairveil import PairSet
+    from pairveil.audit import targets
+    from pairveil.evaluation.held_out import with_score
+
+    rng = np.random.default_rng(0)
+    pairs = np.arange(400).reshape(-1, 2)
+    data = PairSet(rng.normal(size=(400, 3)) * 0.1, pairs, np.resize([1, -1], 200))
+    certificate = with_score(DPPMetricLearner(), data, epsilon=1.0).certificate
+    assert len(certificate.plan["releases"]) == 4
+    runs = [released_plan(certificate, part).runs for part in (0, 1)]
+    seen = []
+    monkeypatch.setattr(
+        targets,
+        "audit_target",
+        lambda target, **how: seen.append(target) or audit_target(target, **(how | {"runs": 200})),
+    )
+    found = attack_plan(certificate)
+    assert found.verdict == "consistent"
+    assert found.n_runs == 400
+    assert found.confidence == 0.95
+    assert len(seen) == 2
+    assert runs[1] >= runs[0]

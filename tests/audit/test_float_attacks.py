@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pairveil.audit.auditor import Claim, audit, audit_scores
+from pairveil.audit.auditor import Claim, audit_mechanism, audit_scores
 from pairveil.audit.canaries import label_flip
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import SetGradient
@@ -41,7 +41,7 @@ def trusted(kind):
 
     def release(which, n, rng):
         total = np.full(n, which * round(1 / GRID), dtype=np.int64)
-        return getattr(source, kind)(total, 2.0, GRID)
+        return source.noisy(kind, total, 2.0, GRID)
 
     return release
 
@@ -108,7 +108,7 @@ def test_the_missing_values_attack_breaks_naive_laplace_noise():
 class NaiveNoise(SeededNoise):
     """A source that forgets the grid, as a port to another library might."""
 
-    def gaussian(self, total, scale, grid=None):
+    def noisy(self, family, total, scale, grid=None):
         return total * (grid or 1.0) + self._rng.normal(0.0, scale, total.shape)
 
 
@@ -127,7 +127,7 @@ def _engine_release(source):
     ],
 )
 def test_the_lattice_attack_on_the_engine(source, verdict):
-    found = audit(
+    found = audit_mechanism(
         _engine_release(source),
         label_flip(2, "zero-out"),
         CLAIMS["gaussian"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pairveil.audit.auditor import Claim, audit, audit_scores
+from pairveil.audit.auditor import Claim, audit_mechanism, audit_scores
 from pairveil.audit.canaries import canary_of, label_flip, relationship_pairs
 from pairveil.audit.targets import (
     CLIP,
@@ -75,16 +75,16 @@ def test_a_sampled_plan_is_not_accused_and_is_seen(adjacency):
 class HalvedNoise(SeededNoise):
     """Draws noise of half the standard deviation that the plan names."""
 
-    def gaussian(self, total, scale, grid=None):
-        return super().gaussian(total, scale / 2, grid)
+    def noisy(self, family, total, scale, grid=None):
+        return super().noisy(family, total, scale / 2, grid)
 
 
 class ReusedNoise(SeededNoise):
     """Draws noise once and uses it in every step."""
 
-    def gaussian(self, total, scale, grid=None):
+    def noisy(self, family, total, scale, grid=None):
         if not hasattr(self, "_first"):
-            self._first = super().gaussian(np.zeros_like(total), scale, grid)
+            self._first = super().noisy(family, np.zeros_like(total), scale, grid)
         return total * grid + self._first
 
 
@@ -115,7 +115,7 @@ def test_noise_reused_between_steps_is_found():
         engine = Engine(data, ReusedNoise(rng))
         return np.stack([engine.answer(query, gradient) for _ in range(query.steps)])
 
-    found = audit(
+    found = audit_mechanism(
         mechanism,
         canary_of("pair", 1, 2, "zero-out"),
         Claim(1.0, DELTA),
@@ -146,7 +146,9 @@ def test_dividing_by_the_realised_batch_size_is_found():
     worlds = [_with_other(data) for data in (two.first, two.second)]
     neighbours = type(two)(worlds[0], worlds[1], "zero-out", "one-batch")
     claim = Claim(1.0, DELTA, "gaussian")
-    found = audit(averaged, neighbours, claim, score=lambda x: x[0], runs=6000, random_state=0)
+    found = audit_mechanism(
+        averaged, neighbours, claim, score=lambda x: x[0], runs=6000, random_state=0
+    )
     assert found.verdict == "violated"
 
 

@@ -196,7 +196,10 @@ def test_a_demo_that_keeps_nothing_says_why(capsys, auc: float, why: bool) -> No
     attacked = {"guesses": 20, "right": 11, "right_without_privacy": 20}
     kept, page = (auc - 0.77) / 0.09, Path("demo-out/report.html")
     tell_demo(Terminal(), _example(), scores, kept, attacked, page)
-    assert ("plain distance was released" in capsys.readouterr().out.replace("\n", " ")) == why
+    told = capsys.readouterr().out.replace("\n", " ")
+    assert ("plain distance was released" in told) == why
+    assert "100 times in 100" in told  # all figures of the same denominator
+    assert "55 times, a coin 50 (20 games)" in told
 
 
 def test_audit(tmp_path: Path) -> None:

@@ -104,3 +104,63 @@ def test_kappa_checks_ids_against_the_people_before_columns_are_described(dirty:
     assert ",label," in (dirty / "wrong.csv").read_text()
     alone = run("kappa", "dirty.csv", cwd=dirty)
     assert "leave it out: --leave-out" in alone.err
+
+
+def released(done, out: Path) -> tuple:
+    """All that a fit hands out but its noisy matrix."""
+    found = json.loads(done.out)
+    found.pop("out")
+    for name in ("release_sha256", "metric_sha256"):
+        found["certificate"].pop(name, None)
+    return found, sorted(one.name for one in out.iterdir())
+
+
+@pytest.mark.parametrize("scaling", ["--no-scale", "--bounds"])
+@pytest.mark.parametrize("learns", ["pairs", "links", "groups", "classes", "tuples"])
+def test_a_cell_that_is_no_number_stops_no_fit_and_is_in_no_output(
+    files: Path, tmp_path: Path, scaling: str, learns: str
+) -> None:
+    """Without a schema there is no fill value: the person stays in the graph and contributes nothing."""
+    header, *people = (files / "people.csv").read_text().splitlines()
+    bounds = {name: [-10, 10] for name in header.split(",")[1:]}
+    (tmp_path / "bounds.json").write_text(json.dumps(bounds))
+    said = ["--bounds", "bounds.json"] if scaling == "--bounds" else ["--no-scale"]
+    ids = [one.split(",")[0] for one in people]
+    head, *pairs = (files / "pairs.csv").read_text().splitlines()
+    file, more = "pairs.csv", []
+    if learns == "links":
+        file, head = "pairs.txt", "# links"
+        pairs = [
+            one.replace(",", " ").replace("same", "1").replace("different", "-1") for one in pairs
+        ]
+    elif learns == "classes":
+        header += ",kind"
+        people = [f"{one},{'ab'[at % 2]}" for at, one in enumerate(people)]
+        more = ["--classes", "kind", "--class-list", "a,b"]
+    elif learns == "tuples":
+        head = "anchor,positive,negative"
+        pairs = [",".join(ids[at : at + 3]) for at in range(0, len(ids) - 2, 3)]
+        more = ["--learner", "triplet", "--unit", "person"]
+    elif learns == "groups":
+        head, more = "left,right,label,group", ["--groups", "group", "--unit", "person"]
+        pairs = [
+            f"{ids[at]},{ids[at + 1]},{('same', 'different')[at % 4 > 1]},{at}"
+            for at in range(0, len(ids) - 1, 2)
+        ]
+    (tmp_path / file).write_text("\n".join([head, *pairs]))
+    more = more if learns == "classes" else [file, *more]
+    found, first = [], people[0]
+    for at, cell in enumerate(("0.5", "kanarienvogel", "", "inf")):
+        cells = first.split(",")
+        cells[1] = cell
+        table = "\n".join([header, ",".join(cells), *people[1:]])
+        (tmp_path / "people.csv").write_text(table)
+        out = tmp_path / f"release{at}"
+        words = ("fit", "people.csv", *more, *said, "--epsilon", "8", "--seed", "1", "--json")
+        done = run(*words, "--out", str(out), cwd=tmp_path)
+        assert done.code == 0, done.err
+        found.append(released(done, out))
+        said_once = done.err.count("1 row of people with a cell that is no number (row 1)")
+        assert said_once == (at > 0), done.err
+        assert "kanarienvogel" not in done.err
+    assert found[0] == found[1] == found[2] == found[3]

@@ -74,6 +74,8 @@ def test_every_option_has_help_and_stands_in_the_long_help(job: type, tmp_path: 
         assert all(word in long for word in named if word != "--classes")
         shown = set(re.findall(r"^│ (--[a-z-]+)", short, re.M))
         assert len(shown) <= 17
+        if job.name == "fit":  # what every reader of two tables needs
+            assert shown >= {"--schema", "--left", "--right", "--label", "--id", "--leave-out"}
         assert len(set(re.findall(r"^│ (--[a-z-]+)", long, re.M))) > len(shown)
 
 
@@ -108,7 +110,7 @@ def test_a_fit_opens_with_what_it_spends_and_prepares_once(
     from pairveil.engine.backends import local
 
     monkeypatch.setattr(local, "kappa", counting("kappa", graph.kappa))
-    monkeypatch.setattr("pairveil.learners.base.prepare", counting("prepare", preparing.prepare))
+    monkeypatch.setattr("pairveil.learners.base.plan_fit", counting("prepare", preparing.plan_fit))
     words = ["fit", "--no-scale", "people.csv", "pairs.csv", "-o", tmp_path / "new"]
     quiet = run(*words, "-q", cwd=files)
     assert quiet.code == 0, quiet.err

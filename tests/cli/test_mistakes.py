@@ -32,7 +32,7 @@ MISTAKES = {
     "not UTF-8": ("fit --no-scale latin.csv pairs.csv", "not UTF-8"),
     "ragged": ("kappa ragged.csv", "ragged.csv"),
     "text column": ("fit --no-scale words.csv pairs.csv", "column 'ward' is not numeric"),
-    "gap": ("fit --no-scale gap.csv pairs.csv", "missing value: column 'x1', row 1"),
+    "gap": ("fit --no-scale gap.csv pairs.csv", "column 'x1' is not numeric: most of its cells"),
     "person twice": ("fit --no-scale twice.csv pairs.csv", "repeats an id"),
     "epsilon 0": (f"{FIT} --epsilon 0", "epsilon must be a number above 0"),
     "epsilon -1": (f"{FIT} --epsilon -1", "epsilon must be a number above 0"),

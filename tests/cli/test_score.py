@@ -1,6 +1,7 @@
 """`fit --score`: a part of epsilon for how good the metric is, in the same certificate."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -58,6 +59,7 @@ def test_it_is_told_before_and_after(files, tmp_path):
     assert done.code == 0
     assert "Nobody is in both" in done.out
     assert "Score: " in done.out
+    assert "--score 8 costs no more" in done.out
     planned = fit(files, "--score", "6", "--dry-run", "--json")
     assert "score" not in json.loads(planned.out)
 
@@ -87,3 +89,27 @@ def test_what_has_no_score_is_refused_before_anything_is_spent(files, tmp_path, 
     assert done.code == 2
     assert words in done.err
     assert not (tmp_path / "r").exists()
+
+
+def test_how_wide_the_score_will_be_is_told_before_it_is_spent(files, tmp_path):
+    """And a figure that says little is not given beside its interval."""
+
+    def width(*more):
+        done = fit(files, *more, "--dry-run")
+        assert done.code == 0, done.err
+        return int(re.search(r"interval about (\d+) in 100 wide", done.out)[1]), done.out
+
+    sharp, told = width("--score", "8")
+    assert "costs no more" not in told
+    vague, told = width("--score", "0.3")
+    assert sharp < 60 < vague
+    assert "That says little." in told
+    out = tmp_path / "r"
+    done = fit(files, "--score", "0.3", "--out", str(out))
+    assert "Score: " in done.out
+    assert "best estimate" not in done.out
+    found = json.loads(fit(files, "--score", "8", "--out", str(tmp_path / "s"), "--json").out)[
+        "score"
+    ]
+    seen = 100 * (found["pair_auc_high"] - found["pair_auc_low"])
+    assert sharp / 3 < seen < 3 * sharp

@@ -43,6 +43,18 @@ def test_a_ledger_refuses_what_exceeds_it(files: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "two").exists()
 
 
+def test_why_a_ledger_grows_by_more_than_was_asked_is_told_before_it_is_charged(
+    files: Path, tmp_path: Path
+) -> None:
+    words = fit(files, "--epsilon", 1, "--ledger", "budget.json", cwd=tmp_path)
+    first = run(*words, "--budget", 9, "-o", "one", cwd=tmp_path)
+    assert "counts as a person does" not in first.out
+    same = run(*words, "--dry-run", cwd=tmp_path)
+    assert "counts as a person does" not in same.out
+    other = run(*words, "--dry-run", "--select", "all", cwd=tmp_path)
+    assert "These pairs are not those of an earlier release" in other.out
+
+
 def test_a_dry_run_touches_nothing(files: Path, tmp_path: Path) -> None:
     words = fit(files, "--dry-run", "--ledger", "budget.json", "--budget", 3, cwd=tmp_path)
     assert run(*words, cwd=tmp_path).code == 0
@@ -58,6 +70,27 @@ def test_a_release_is_not_overwritten_unasked(files: Path, release: Path) -> Non
     assert done.code == 2
     assert "say --overwrite" in done.err
     assert (release / "certificate.json").read_bytes() == before
+
+
+def test_the_same_command_is_charged_once_though_it_may_overwrite(
+    files: Path, tmp_path: Path
+) -> None:
+    """It cannot tell a run that was killed at its end from a whole one; without its checkpoint it is new."""
+    words = [
+        *fit(files, "-o", "out", cwd=tmp_path),
+        "--ledger",
+        "b.json",
+        "--budget",
+        3,
+        "--overwrite",
+    ]
+    words += ["--checkpoint", "kept"]
+    made = [run(*words, "--json", cwd=tmp_path).json["certificate"] for _ in range(2)]
+    assert made[0] == made[1]
+    assert len(json.loads((tmp_path / "b.json").read_text())["entries"]) == 1
+    (tmp_path / "kept").unlink()
+    assert "epsilon 1 is spent again" in run(*words, cwd=tmp_path).out
+    assert len(json.loads((tmp_path / "b.json").read_text())["entries"]) == 2
 
 
 def test_what_is_spent_and_what_may_not_be_used_is_said(files: Path, tmp_path: Path) -> None:

@@ -257,19 +257,81 @@ class Unsteady(torch.autograd.Function):
         return slopes * (1 + 1e-5 * random.random()) + mixed
 
 
+class Shaken(Unsteady):
+    """As a device that adds up in any order: nothing of other records is in it."""
+
+    @staticmethod
+    def backward(ctx, slopes):
+        return slopes * (1 + 1e-5 * random.random())
+
+
+class Nudged(Unsteady):
+    """A little of the whole batch, the same every time."""
+
+    @staticmethod
+    def backward(ctx, slopes):
+        return slopes + 1e-6 * slopes.norm().nan_to_num(1.0).clamp(max=1.0)
+
+
 class UnsteadyBack(nn.Module):
-    def __init__(self):
+    def __init__(self, back=Unsteady):
         super().__init__()
-        self.one, self.two = nn.Linear(2, 3), nn.Linear(3, 2)
+        self.one, self.two, self.back = nn.Linear(2, 3), nn.Linear(3, 2), back
 
     def forward(self, x):
-        return self.two(Unsteady.apply(self.one(x)))
+        return self.two(self.back.apply(self.one(x)))
 
 
 def test_what_differs_from_run_to_run_on_the_cpu_hides_no_mixing():
     """There sums are added up in one order, so that no difference is forgiven."""
     with pytest.raises(InputError, match="differ the second time"):
         Network(UnsteadyBack(), contrastive, (2,))
+
+
+class Elsewhere(str):
+    """A device by another name, on which this machine computes."""
+
+    type = "mps"
+
+
+class Unsettled(UnsteadyBack):
+    """Shakes where it lies; a copy that is moved does what is asked of it there."""
+
+    def __init__(self, there):
+        super().__init__(Shaken)
+        self.there = there
+
+    def cpu(self):
+        self.back = self.there
+        return super().cpu()
+
+
+class Steady(Unsteady):
+    @staticmethod
+    def backward(ctx, slopes):
+        return slopes
+
+
+class Missing(Unsteady):
+    @staticmethod
+    def backward(ctx, slopes):
+        raise NotImplementedError("no such kernel")
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        (Nudged, "mixes the samples"),
+        (Unsteady, "second time"),
+        (Missing, "does not run on the CPU"),
+    ],
+)
+def test_on_a_device_that_adds_up_in_any_order_a_copy_on_the_cpu_decides(there, words, monkeypatch):
+    monkeypatch.setattr("pairveil.deep.network._device", Elsewhere)
+    made = {"device": "cpu", "micro_batch": 4}
+    assert Network(Unsettled(Steady), contrastive, (2,), **made).by_rules
+    with pytest.raises(InputError, match=words):
+        Network(Unsettled(there), contrastive, (2,), **made)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
@@ -321,6 +383,49 @@ class Later(nn.Module):
 
     def forward(self, x):
         return self.one(x) + self.mixed(x.mean(dim=0).expand_as(x))
+
+
+class Unpadded(nn.Module):
+    """Leaves out what no row of the batch has: positions behind the longest text, empty columns."""
+
+    def __init__(self, tokens):
+        super().__init__()
+        self.named = nn.Embedding(50, 2) if tokens else nn.Identity()
+        self.last = nn.Linear(2, 3)
+
+    def forward(self, x):
+        longest = int((x != 0).reshape(len(x), x.shape[1], -1).any(2).sum(1).max().clamp(min=1))
+        return self.last(self.named(x[:, :longest]).mean(1))
+
+
+class Scaled(nn.Module):
+    """Brings counts, or whole numbers, to the scale of the batch; takes the mean for empty rows."""
+
+    def __init__(self, where):
+        super().__init__()
+        self.where, self.last = where, nn.Linear(2, 3)
+
+    def forward(self, x):
+        if self.where == "empty":
+            return self.last(torch.where((x == 0).all(1, keepdim=True), x.mean(0, keepdim=True), x))
+        if self.where == "alike":
+            _, which, times = torch.unique(x, dim=0, return_inverse=True, return_counts=True)
+            return self.last(x) * times[which][:, None]
+        seen = (x >= 0).all() if self.where == "counts" else (x == x.round()).all()
+        return self.last(x / x.abs().max() if seen else x)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (Unpadded(tokens=True), (6,)),
+        (Unpadded(tokens=False), (6, 2)),
+        *((Scaled(where), (2,)) for where in ("empty", "alike", "counts", "whole")),
+    ],
+)
+def test_a_module_that_mixes_no_random_rows_is_refused(module, shape):
+    with pytest.raises(InputError, match="mixes the samples"):
+        Network(module, contrastive, shape, tokens=len(shape) == 1 and shape[0] == 6)
 
 
 def test_a_module_that_will_mix_is_refused():

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 from pairveil import GroupSet, TupleSet, design_groups, sample_tuples  # noqa: E402
 from pairveil.deep import Network, NetworkGradient, PrivateMetricTrainer  # noqa: E402
 from pairveil.deep.recipe import rows_stand_alone  # noqa: E402
-from pairveil.deep.records import GroupRecords, TupleRecords, contrastive, records_of, triplet  # noqa: E402  # noqa: E402
+from pairveil.deep.records import GroupRecords, TupleRecords, contrastive, triplet, with_loss  # noqa: E402  # noqa: E402
 from pairveil.engine.engine import Engine  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
 
@@ -302,7 +302,7 @@ def hopeless(anchor, positive, negative):
 )
 def test_a_loss_of_tuples_is_tried_too(loss, words):
     with pytest.raises(InputError, match=words):
-        Network(nn.Linear(2, 2), records_of("tuples", 3, loss)[1], (2,))
+        Network(nn.Linear(2, 2), with_loss("tuples", 3, loss)[1], (2,))
 
 
 def rooted(left, right, labels):

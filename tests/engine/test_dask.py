@@ -60,7 +60,7 @@ def test_workers_give_the_integers_of_a_local_sum(client, rate):
 
 
 def sums_of_other_records():
-    """Groups (a compiled sum, one in NumPy with tiles below 1,024), tuples, people and counted pairs."""
+    """Groups (of two statistics, with tiles below 1,024), tuples, people and counted pairs."""
     rng = np.random.default_rng(1)
     W = rng.normal(size=(3, 80)) * 0.2
     kinds = rng.integers(-1, 4, 9_000)

@@ -90,24 +90,20 @@ class Cluster:
         return dict.fromkeys(range(self._n_workers), 1)
 
     def gather(self, futures):
-        if self._n_workers is None:
+        if not self._n_workers:
             threading.Event().wait()
+        for one in futures:
+            if one.status == "error":
+                raise one.exception()
         if isinstance(self._answer, BaseException):
             raise self._answer
         return [self._answer for _ in futures]
 
 
-@pytest.fixture
-def no_waiting(monkeypatch):
-    monkeypatch.setattr("distributed.wait", lambda futures, timeout: None)
-
-
-@pytest.mark.usefixtures("no_waiting")
 def test_results_are_handed_on():
     assert dask_waiting.results(Cluster(7), [Future(), Future()]) == [7, 7]
 
 
-@pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize(
     "problem",
     [
@@ -122,40 +118,28 @@ def test_a_lost_scheduler_is_said_without_its_words(problem):
         dask_waiting.results(Cluster(problem), [Future()])
 
 
-@pytest.mark.usefixtures("no_waiting")
 def test_workers_that_die_again_and_again_are_said():
     killed = KilledWorker("_sum_part-8", None, 3)
     with pytest.raises(ClusterError, match="workers of the Dask cluster died again and again"):
         dask_waiting.results(Cluster(None), [Future("error", killed)])
 
 
-@pytest.mark.usefixtures("no_waiting")
 def test_a_tasks_own_problem_is_not_the_clusters():
     with pytest.raises(TimeoutError, match="s3"):
         dask_waiting.results(Cluster(None), [Future("error", TimeoutError("s3"))])
 
 
 def test_a_cluster_without_workers_is_given_up(monkeypatch):
-    def nobody(futures, timeout):
-        raise TimeoutError
-
-    monkeypatch.setattr("distributed.wait", nobody)
+    monkeypatch.setattr(dask_waiting, "LOOK_EVERY", 0.01)
     with pytest.raises(ClusterError, match="went away"):
-        dask_waiting.results(Cluster(7, status="closed"), [Future()])
-    monkeypatch.setattr(dask_waiting, "NO_WORKERS_FOR", 0.01)
-    with pytest.raises(ClusterError, match=r"has had no workers, or has not answered, for 0\.01"):
+        dask_waiting.results(Cluster(7, n_workers=0, status="closed"), [Future()])
+    monkeypatch.setattr(dask_waiting, "NO_WORKERS_FOR", 0.02)
+    with pytest.raises(ClusterError, match=r"has had no workers, or has not answered, for 0\.02"):
         dask_waiting.results(Cluster(7, n_workers=0), [Future()])
 
 
-@pytest.mark.parametrize("where", ["wait", "gather"])
-def test_a_frozen_scheduler_is_given_up(monkeypatch, where):
+def test_a_frozen_scheduler_is_given_up(monkeypatch):
     """Stopped, it keeps its connections and answers nothing, whatever it is asked."""
-
-    def frozen(futures, timeout):
-        if where == "wait":
-            raise TimeoutError
-
-    monkeypatch.setattr("distributed.wait", frozen)
     monkeypatch.setattr(dask_waiting, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(dask_waiting, "NO_WORKERS_FOR", 0.02)
     with pytest.raises(ClusterError, match="has not answered, for"):

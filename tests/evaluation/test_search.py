@@ -1,5 +1,6 @@
 """Private search: one epsilon for the best of many fits, a certificate that shows it, one charge."""
 
+import copy
 import json
 import pickle
 from dataclasses import replace
@@ -21,6 +22,8 @@ from pairveil import (
     error_curve,
     kappa,
 )
+from pairveil.evaluation.curve import plan_auc
+from pairveil.evaluation.held_out import with_score
 from pairveil.jobs.received import recount
 from pairveil.privacy.certificate import all_epsilons
 from pairveil.privacy.profile import epsilon_of
@@ -236,6 +239,19 @@ def test_a_pickle_of_a_search_holds_no_features_of_any_learner():
     assert found.learner.preprocessor is X  # the owner's own is whole
 
 
+@pytest.mark.parametrize("how", [pickle.dumps, copy.deepcopy])
+def test_what_is_prepared_cannot_be_pickled(how):
+    """It holds features, and which rows of a file are used."""
+    for prepared in (
+        LEARNER.prepare(PAIRS, Y),
+        with_score(LEARNER, PAIRS, Y, epsilon=0.5),
+        search().prepare(PAIRS, Y),
+        plan_auc(np.ones(len(Y)), Y, PAIRS, 1.0, 1e-5, 1.0, "person"),
+    ):
+        with pytest.raises(TypeError, match="prepare it where it is fitted"):
+            how(prepared)
+
+
 def test_the_number_of_trials_is_geometric_and_candidates_are_uniform():
     """400 searches: the bounds below fail with probability below 1e-6; other means are refused."""
     places = [list(search(random_state=s)._places(2, 6, exact=False)) for s in range(400)]
@@ -321,5 +337,29 @@ def test_sampled_plans_are_covered():
 def test_mistakes_are_told_and_charge_nothing(options, says):
     with pytest.raises(InputError, match=says):
         search(**options).fit(PAIRS, Y)
-    with pytest.raises(InputError, match="y must be"):
+    with pytest.raises(InputError, match="y must have one label"):
         search().fit(PAIRS, Y[:5])
+
+
+def held_out(pairs, y, **options):
+    """Which pairs a search scores by, and their labels."""
+    test = search(learner=DPPMetricLearner(preprocessor=X, **options)).prepare(pairs, y).test
+    return dict(zip(map(tuple, test.pairs.tolist()), test.labels.tolist(), strict=True))
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+def test_neither_the_order_of_rows_nor_a_repeated_pair_decides_what_is_held_out():
+    """A file sorted by label: one label more, and every row behind it would change its part."""
+    order = np.argsort(Y, kind="stable")
+    pairs, y = PAIRS[order], Y[order]
+    expected = held_out(PAIRS, Y)
+    turned = pairs[:, ::-1]
+    assert held_out(turned, y) == held_out(PairSet(X, turned, y), None) == expected
+    twice = np.concatenate([pairs, turned]), np.concatenate([y, y])
+    assert held_out(*twice) == expected
+    prepared = search().prepare(*twice)
+    fitted = prepared.candidates[0].prepared.records
+    assert fitted.counts[0] + prepared.test.n_pairs == len(PAIRS)
+    assert not {*expected} & {*map(tuple, fitted.given.pairs.tolist())}
+    contrary = held_out(twice[0], np.concatenate([y, -y]))
+    assert contrary == dict.fromkeys(expected, 0)

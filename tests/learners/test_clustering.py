@@ -17,7 +17,7 @@ from pairveil.learners.clustering import (
     NUMBERS,
     LinkVotes,
     candidates,
-    choose,
+    choose_clustering,
     most_candidates,
     on_one_scale,
     votes_of,
@@ -69,9 +69,9 @@ def test_an_outlier_needs_more_than_noise_and_a_clear_count_is_heeded():
     together[:, 1:3] = together[:, :1]
     together[:5, 1] *= -1
     together[5:10, 2] *= -1
-    assert choose(np.array([0.0, 1.0, 0.0, 8.0]), together, 10.0) in (0, 1, 2)
-    assert choose(np.array([0.0, 1.0, 0.0, 60.0]), together, 10.0) == 3
-    assert choose(np.array([0.0, 1.0, 0.0, 8.0]), together, 0.0) == 3
+    assert choose_clustering(np.array([0.0, 1.0, 0.0, 8.0]), together, 10.0) in (0, 1, 2)
+    assert choose_clustering(np.array([0.0, 1.0, 0.0, 60.0]), together, 10.0) == 3
+    assert choose_clustering(np.array([0.0, 1.0, 0.0, 8.0]), together, 0.0) == 3
 
 
 def test_the_secret_is_the_list_and_nothing_else():

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import get_scorer, roc_auc_score
+from sklearn.metrics import f1_score, get_scorer, make_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     cross_val_predict,
@@ -293,11 +293,31 @@ def _share_right(learner, pairs, y):
     return float((learner.predict(pairs) == y).mean())
 
 
+def _guessed(learner, pairs):
+    return learner.predict(pairs)
+
+
+def _hidden(learner, pairs, y):
+    """Its own code does not name what it asks for."""
+    return float((_guessed(learner, pairs) == y).mean())
+
+
+def _by_own_threshold(learner, pairs, y):
+    learner.set_threshold(0.3)
+    return float((learner.predict(pairs) == y).mean())
+
+
 def _ranked(learner, pairs, y):
     return roc_auc_score(y, learner.decision_function(pairs))
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", ["roc_auc", "f1"], _share_right])
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "accuracy", ["roc_auc", "f1"], _share_right, _hidden, make_scorer(f1_score), "neg_log_loss",
+        {"own": _hidden},
+    ],
+)  # fmt: skip
 def test_a_search_by_predictions_is_refused_before_it_spends(entry, scoring):
     """predict needs a threshold that no fold has: every score would be nan, and every fit paid for."""
     template = entry.build(preprocessor=X)
@@ -313,8 +333,10 @@ def test_a_search_by_predictions_is_refused_before_it_spends(entry, scoring):
         cross_validate(learner, PAIRS, Y, cv=2, scoring=scoring)
     assert ledger.entries == ()
     cross_validate(learner, PAIRS, Y, cv=2, scoring="roc_auc")
-    cross_validate(learner, PAIRS, Y, cv=2, scoring=_ranked)
-    assert len(ledger.entries) == 4
+    for passing in (_ranked, _by_own_threshold):
+        found = cross_validate(learner, PAIRS, Y, cv=2, scoring=passing)
+        assert np.isfinite(found["test_score"]).all()
+    assert len(ledger.entries) == 6
 
 
 @pytest.mark.parametrize(

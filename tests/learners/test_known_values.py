@@ -22,7 +22,7 @@ from pairveil.learners.classes import (
     radius,
 )
 from pairveil.learners.clustering import (
-    choose,
+    choose_clustering,
     in_order_of_first,
     most_candidates,
     together_of,
@@ -39,7 +39,7 @@ from pairveil.learners.contrastive.recipe import (
 from pairveil.learners.estimator import check_calibration
 from pairveil.learners.histogram import best_threshold, cells_of, match_odds, root
 from pairveil.learners.outlook import expected_gain, gain_by_epsilon, range_at
-from pairveil.learners.ranking import Asked, as_items, fit_strengths, rank_sets
+from pairveil.learners.ranking import AskedDifferences, as_items, fit_strengths, rank_sets
 from pairveil.learners.tuples import blend_of, packed, triangle, unpacked
 from pairveil.privacy.mechanisms import Budget
 
@@ -116,7 +116,7 @@ def test_calibration_params_are_known():
 
 def test_ids_of_a_table_are_text_or_an_index_that_is_called_id():
     named = pd.DataFrame({"age": [0.1, 0.2]}, index=["ann", "bob"])
-    assert inputs.rows_of([["bob", "ann"]], named).tolist() == [[1, 0]]
+    assert inputs.row_numbers([["bob", "ann"]], named).tolist() == [[1, 0]]
     assert inputs.ids_of(pd.DataFrame({"age": [1, 2]})) is None
     by_number = pd.DataFrame({"age": [1, 2]}, index=pd.Index([7, 9], name="id"))
     assert inputs.ids_of(by_number).tolist() == [7, 9]
@@ -166,7 +166,7 @@ def test_clusterings_are_numbered_by_first_points_and_chosen_by_votes():
     assert (votes.round(3).tolist(), longest) == ([[0.5, -0.5], [0.0, 0.0]], 2.0)
     together = together_of(labels, np.array([[0, 1], [1, 2]]))
     counts = np.array([0.0, 2.0])
-    assert [choose(counts, together, noise) for noise in (0.0, 1.0, 9.0)] == [1, 1, 0]
+    assert [choose_clustering(counts, together, noise) for noise in (0.0, 1.0, 9.0)] == [1, 1, 0]
 
 
 def test_thresholds_and_odds_are_read_off_counts():
@@ -182,7 +182,7 @@ def test_thresholds_and_odds_are_read_off_counts():
 def test_strengths_and_rank_sets():
     items = as_items(["tea", "coffee"])
     assert (items.names, as_items(3).features.shape) == (("tea", "coffee"), (3, 3))
-    asked = Asked(np.array([[1.0, -1.0]]), np.array([100.0]), np.array([100.0]))
+    asked = AskedDifferences(np.array([[1.0, -1.0]]), np.array([100.0]), np.array([100.0]))
     b, _ = fit_strengths(asked, np.array([50.0, -50.0]), noise=0.0, prior_std=100.0)
     assert b[0] - b[1] == near(np.log(75 / 25), abs=0.005)
     low, high = rank_sets(np.array([3.0, 0.0, 0.1]), 0.01 * np.eye(3), confidence=0.95)

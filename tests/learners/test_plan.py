@@ -69,7 +69,7 @@ def test_a_fit_is_prepared_selected_and_counted_once(monkeypatch):
         monkeypatch.setattr(place, name, lambda *a, **k: calls.update([name]) or honest(*a, **k))
 
     for place, name in (
-        (base, "prepare"),
+        (base, "plan_fit"),
         (local, "select_pairs"),
         (local, "kappa"),
         (Records, "canonical"),
@@ -80,4 +80,4 @@ def test_a_fit_is_prepared_selected_and_counted_once(monkeypatch):
     learner = DPPMetricLearner(epsilon=4.0, n_steps=3, random_state=0, preprocessor=X)
     learner.fit(pairs, np.where(np.arange(39) % 2, 1, -1))
     # kappa of the given pairs and, where some are dropped, of the used ones: here all are used.
-    assert calls == {"prepare": 1, "select_pairs": 1, "kappa": 1, "canonical": 1}
+    assert calls == {"plan_fit": 1, "select_pairs": 1, "kappa": 1, "canonical": 1}

@@ -23,7 +23,7 @@ from pairveil.engine.statistics import clipped_sum
 from pairveil.errors import DataWarning, IdentityWarning, PrivateNote
 from pairveil.learners import LEARNERS, learner_class, ranking
 from pairveil.learners import ranking as strengths
-from pairveil.learners.ranking import Asked, NetChoices, fit_strengths, rank_sets
+from pairveil.learners.ranking import AskedDifferences, NetChoices, fit_strengths, rank_sets
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.choices import Choices
 from pairveil.records.kinds import Cost
@@ -423,7 +423,7 @@ def test_the_fuzz_finds_a_wrong_statistic():
 
 def test_the_fit_to_a_noisy_sum_is_the_best_linear_one():
     """One item pair, noise far above sampling: the answer is drawn to the prior by the known factor."""
-    asked = Asked(np.array([[1.0]]), np.array([1.0]), np.array([1.0]))
+    asked = AskedDifferences(np.array([[1.0]]), np.array([1.0]), np.array([1.0]))
     b, covariance = fit_strengths(asked, np.array([0.02]), noise=10.0, prior_std=1.0)
     np.testing.assert_allclose(b, 0.02 * 0.5 / (10.0**2 + 1 + 0.25), rtol=1e-3)
     np.testing.assert_allclose(covariance, 1 / (1 + 0.25 / 101), rtol=1e-3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pairveil.engine.statistics import clipped_sum
 from pairveil.learners.preparing import pairs_of_entity
-from pairveil.linkage.levels import posterior_mean, shrunk
+from pairveil.linkage.levels import less_noise, posterior_mean
 from pairveil.linkage.model import LevelCounts, beyond_bound
 from pairveil.privacy.grid import choose_grid
 from pairveil.records.kinds import COUNTED_PAIRS
@@ -139,8 +139,8 @@ def test_a_noisy_count_becomes_its_mean_given_the_noise(z, shape, scale):
 
 
 def test_counts_far_above_the_noise_stay_and_those_below_become_small():
-    kept = shrunk(np.array([100.0, 9e4, 1e5]), 10.0, 2e5, matches=True)
+    kept = less_noise(np.array([100.0, 9e4, 1e5]), 10.0, 2e5, matches=True)
     assert kept == pytest.approx([100.5, 9e4 + 0.5, 1e5 + 0.5], rel=0.05)
-    lost = shrunk(np.array([500.0, -300.0, 120.0]), 300.0, 500.0, matches=False)
+    lost = less_noise(np.array([500.0, -300.0, 120.0]), 300.0, 500.0, matches=False)
     assert lost[0] > 5 * lost[1]
     assert (lost > 0).all()

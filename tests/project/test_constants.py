@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tools.constants import KINDS, MOST, changed, moved, read, variants
-
-from pairveil.learners.recipes import numbers_of
+from tools.constants import KINDS, MOST, changed, moved, numbers_of, read, variants
 
 NUMBERS = {name: numbers_of(kind.module.NUMBERS) for name, kind in KINDS.items()}
 EACH = [(kind, name) for kind, numbers in NUMBERS.items() for name in numbers]

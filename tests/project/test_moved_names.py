@@ -13,10 +13,10 @@ ROOT = Path(__file__).parents[2]
 NAMES = (ROOT / "tests/stored/public-names-0.2.txt").read_text().split()
 
 
-def was() -> str:
-    """The left column of the table of 0.3, each path of it spelled out."""
+def named(column: int) -> list[str]:
+    """The names in a column of the table of 0.3, each path of it spelled out."""
     section = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
-    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| ")]
+    cells = [line.split("|")[column] for line in section.splitlines() if line.startswith("| ")]
     found = []
     for cell in cells:
         package = ""
@@ -24,10 +24,11 @@ def was() -> str:
             found.append(package + name if name.startswith(".") else name)
             if name.startswith("pairveil."):
                 package = name.rpartition(".")[0]
-    return " ".join(found)
+    return found
 
 
-WAS = was()
+WAS = " ".join(named(1))
+IS = [name.split("(")[0] for name in named(2) if name.startswith("pairveil.")]
 
 
 def is_there(path: str) -> bool:
@@ -66,6 +67,11 @@ def test_a_public_name_is_there_or_in_the_table(path):
 def test_whoever_asks_for_a_name_that_went_is_told_where_to(name):
     with pytest.raises(AttributeError, match=f"{name}.* (is in|is gone:) .*"):
         getattr(pairveil, name)
+
+
+@pytest.mark.parametrize("path", IS)
+def test_what_replaces_a_name_is_there(path):
+    assert is_there(path)
 
 
 def test_a_name_that_nobody_listed_is_found():

@@ -21,13 +21,13 @@ from pairveil.column_names import (
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import check_growth, decode, taking_apart
 from pairveil.printable import as_cell, from_cell, shortened
+from pairveil.records.dirt import sifted
 from pairveil.records.groups import class_numbers
-from pairveil.records.identity import count_similar, folded, folded_ids
-from pairveil.records.readers import read_pair_values, rows_of
+from pairveil.records.identity import count_similar, folded, folded_ids, look_up_some
+from pairveil.records.readers import _numbers, read_levels
 from pairveil.records.tables import (
     PairTable,
     as_ids,
-    numbers,
     numbers_in,
     repeated_rows,
     same_kind,
@@ -62,10 +62,13 @@ def test_cells_become_text_and_numbers_one_by_one():
     found = numbers_in(pa.array(["1,5", "2.5", "n/a", None]))
     assert found[:2].tolist() == [1.5, 2.5]
     assert np.isnan(found[2:]).all()
-    column = numbers("name", gaps=True)
+    column = _numbers("name", ".")
     column.add(pa.array([1, None]), 0)
     column.add(pa.nulls(1), 2)
-    assert np.array_equal(column.finish(), [1, math.nan, math.nan], equal_nan=True)
+    column.add(pa.array(["+2.5", "1,5", "true"]), 3)
+    numbers = [1, math.nan, math.nan, 2.5, math.nan, 1]
+    assert np.array_equal(column.finish(), numbers, equal_nan=True)
+    assert column.counts == (0, 2, 1, (1, 2, 4))
     age = NumberColumn("age", bounds=(0, 120))
     values, counts = age.encode(pa.array(["30", "999", "x"]), ".")
     assert values.ravel().tolist() == [0.25, 1.0, 0.5]
@@ -91,11 +94,16 @@ def test_classes_by_their_place_in_a_public_list():
 
 
 def test_values_of_pairs_are_found_whichever_side_is_left():
-    read = read_pair_values({"left": ["a"], "right": ["b"], "name": [2], "dob": [None]})
-    assert np.array_equal(read.values, [[2, math.nan]], equal_nan=True)
-    assert rows_of(PairTable([2], [1]), PairTable([3, 1], [1, 2])).tolist() == [1]
-    with pytest.raises(InputError, match="there before"):
-        rows_of(PairTable([2], [1]), PairTable([2, 1], [1, 2]))
+    table = {"left": ["3", "1"], "right": ["1", "2"], "name": [2, 1], "dob": [None, 0]}
+    read = read_levels(table, "left", "right")
+    assert np.array_equal(read.values, [[2, math.nan], [1, 0]], equal_nan=True)
+    wanted = PairTable(["2"], ["1"])
+    assert look_up_some(read.asked(wanted), read.ids).tolist() == [[1]]
+    twice = {"left": ["2", "1", "3"], "right": ["1", "2", "1"], "name": [2, 1, 0]}
+    with pytest.raises(
+        InputError, match="1 row of the levels repeats a pair that another row has: row 2"
+    ):
+        sifted(read_levels(twice, "left", "right"), wanted)
 
 
 def test_text_for_people_and_spreadsheets(tmp_path):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pairveil import GroupSet, InputError, PairSet, design_groups, read_features
 from pairveil.errors import PrivateNote
 from pairveil.records import read_groups
-from pairveil.records.groups import check_numbers, members_of, slots
+from pairveil.records.groups import check_numbers, members_by_group, slots
 from pairveil.records.kinds import VACANT
 
 
@@ -94,7 +94,7 @@ def test_a_null_person_has_null_pairs_and_vacant_places_too():
 
 
 def test_numbers_and_members_agree():
-    members, place = members_of(check_numbers([5, -1, 9, 5, 9, 9], 6))
+    members, place = members_by_group(check_numbers([5, -1, 9, 5, 9, 9], 6))
     assert members.tolist() == [[0, 3, -1], [2, 4, 5]]
     assert place.tolist() == [0, -1, 0, 1, 1, 2]
 

@@ -8,7 +8,8 @@ import pytest
 
 from pairveil import read_features, read_pairs
 from pairveil.errors import InputError
-from pairveil.records.readers import guess_label, guess_types
+from pairveil.jobs.plan import SchemaJob
+from pairveil.records.readers import guess_decimal, guess_label, guess_types
 
 ENDS = {"a": ["p1", "p2", "p3", "p4"], "b": ["p5", "p6", "p7", "p8"]}
 COURSE = {"course": ["same", "different", "same", "same"]}
@@ -80,3 +81,21 @@ def test_bars_between_cells_are_read_and_mixed_separators_told(tmp_path: Path) -
     file.write_text("left|right, first|label\nann|bob|same\n")
     with pytest.raises(InputError, match=r"the separator of its cells seems to be '\|'"):
         read_pairs(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mark"),
+    [
+        ("a.tsv", "id\tcrp\tage\na\t1,5\t3\nb\t0,25\t4\n", ","),
+        ("a.csv", 'id,crp\na,"43,8"\nb,"0,25"\nc,n/a\n', ","),
+        ("a.csv", "id,crp,born\na,1.5,31.12.2000\nb,0.25,1.1.1990\n", "."),
+        ("a.csv", "id;crp\na;1.5\nb;0.25\n", "."),
+        ("a.csv", "id;age\na;1\nb;2\n", ","),
+    ],
+)
+def test_the_decimal_mark_is_guessed_from_how_cells_are_written(name, text, mark, tmp_path):
+    (tmp_path / name).write_text(text)
+    assert guess_decimal(tmp_path / name) == mark
+    out = tmp_path / "schema.toml"
+    SchemaJob(features=tmp_path / name, out=out).run()
+    assert f'decimal = "{mark}"' in out.read_text()

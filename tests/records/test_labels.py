@@ -77,9 +77,19 @@ def test_a_column_name_can_say_what_true_means(column, expected):
         labels.finish(None)
 
 
-def test_minus_one_contradicts_zero_means():
-    with pytest.raises(InputError, match="other numbers are there too: row 2"):
-        parse_labels([1, -1], zero_means="similar")
+@pytest.mark.parametrize("others", [[-1], [-1, -1, -1, 0], ["?", None], ["?"] * 9])
+def test_where_zero_means_says_how_labels_are_spelled_none_stops_the_reading(others):
+    """What all others are was said in public, so that no label decides whether a run goes on."""
+    found = parse_labels([str(one) for one in [1, 0, *others]], zero_means="similar").tolist()
+    assert found == [-1, 1, *(int(one == 0) for one in others)]
+
+
+@pytest.mark.parametrize("odd", ["0", "false", "yes", "?", ""])
+def test_a_slip_in_a_column_of_ones_is_null(odd):
+    """It alone would decide whether a run goes on."""
+    assert parse_labels([*["1"] * 30, odd]).tolist() == [*[1] * 30, 0]
+    with pytest.raises(InputError, match="either way"):
+        parse_labels([*["1"] * 30, "0", "0"])
 
 
 def test_zero_means_leaves_words_alone():

@@ -12,7 +12,7 @@ from pairveil.errors import DataWarning, InputError, PrivateNote
 from pairveil.graph import choosing
 from pairveil.graph.choosing import select_pairs
 from pairveil.records import canonical
-from pairveil.records.canonical import is_canonical, records_of
+from pairveil.records.canonical import canonical_records, is_canonical
 from pairveil.records.pairset import PairSet, counted_pairs
 from pairveil.records.readers import read_features, read_pairs
 from pairveil.records.scaling import PublicBounds, scale_to_bounds
@@ -73,7 +73,7 @@ def test_both_ways_to_sort_agree_on_long_lists_and_with_ranks():
 
 def test_pairs_that_are_in_order_are_not_copied():
     pairs = np.array([[0, 1], [0, 2], [1, 2]], dtype=np.int32)
-    found = records_of(pairs)
+    found = canonical_records(pairs)
     assert found.members is pairs
     assert found.positions is None
     long = np.stack([np.arange(40_000), np.arange(40_000) + 1], axis=1)  # more than one block

@@ -151,6 +151,20 @@ def test_a_private_key_is_never_readable_by_others(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["k.pem", "k.pem.pub"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="has no modes")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
+def test_a_key_that_others_can_read_or_write_signs_nothing(folder, key, mode):
+    private, public = key
+    private.chmod(mode)
+    public.unlink()
+    for use in (lambda: sign(folder, private), lambda: new_key(private)):
+        with pytest.raises(InputError, match=rf"is open to others \(mode {mode:o}\).*chmod 600"):
+            use()
+    assert not (folder / "signature.json").exists()
+    private.chmod(0o400)
+    sign(folder, private)
+
+
 def test_of_several_that_make_one_key_one_gets_through(tmp_path):
     made, refused = [], []
 

@@ -13,8 +13,8 @@ from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.privacy.units import SELECTED_CAVEAT
 from pairveil.report.data import (
-    Budget,
-    LedgerEntry,
+    ChargedEntry,
+    ChargedLedger,
     ProjectedPoints,
     ReportData,
     Summary,
@@ -74,14 +74,14 @@ def full_data(*, for_release: bool = True) -> ReportData:
             given=graph_summary(kappa(given), given),
             utility=_curve(),
             points=_points(rng),
-            budget=Budget(
+            budget=ChargedLedger(
                 2.0,
                 1e-5,
                 "relationship",
                 "zero-out",
                 (
-                    LedgerEntry("pilot fit", 0.48, "2026-11-02"),
-                    LedgerEntry("this fit", 1.03, "2026-11-15"),
+                    ChargedEntry("pilot fit", 0.48, "2026-11-02"),
+                    ChargedEntry("this fit", 1.03, "2026-11-15"),
                 ),
                 {"pair": 0.62, "relationship": 0.62, "person": 0.745},
             ),

@@ -195,6 +195,7 @@ def test_a_linkage_model_with_its_operating_point(browser, tmp_path: Path) -> No
     assert len(_all(browser, "#operating .this-fit")) == 1
     assert _barriers(browser) == set()
     _check_widths(browser)
+    _check_labels(browser)
 
 
 def test_other_kinds_of_release_fit_every_screen(browser, full_data, tmp_path: Path) -> None:
@@ -228,6 +229,39 @@ def _check_widths(browser: Any) -> None:
         )
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+LABELS = """
+const small = [], touching = [];
+for (const chart of document.querySelectorAll("svg.chart")) {
+  const labels = [...chart.querySelectorAll("text")];
+  const boxes = labels.map((one) => one.getBoundingClientRect());
+  labels.forEach((one, i) => {
+    const size = parseFloat(getComputedStyle(one).fontSize) * chart.getScreenCTM().a;
+    if (size < 12) small.push(`${one.textContent}: ${size}`);
+    if (boxes[i].left < 0 || boxes[i].right > innerWidth) touching.push(`${one.textContent}: cut off`);
+    boxes.slice(i + 1).forEach((other, j) => {
+      const wide = Math.min(boxes[i].right, other.right) - Math.max(boxes[i].left, other.left);
+      const tall = Math.min(boxes[i].bottom, other.bottom) - Math.max(boxes[i].top, other.top);
+      if (wide > 1 && tall > 4) touching.push(`${one.textContent} / ${labels[i + j + 1].textContent}`);
+    });
+  });
+}
+return [small, touching];
+"""
+
+
+def _check_labels(browser: Any) -> None:
+    """On a telephone too the words of charts are as large as small print, and none lies on another."""
+    for width in (375, 768, 1280):
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        assert browser.execute_script(LABELS) == [[], []], width
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_words_of_charts_can_be_read_on_a_telephone(page) -> None:
+    _check_labels(page)
 
 
 # ---- tabs -------------------------------------------------------------------------------------

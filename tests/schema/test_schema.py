@@ -161,12 +161,26 @@ def test_every_kind_of_table_gives_the_same():
     [
         ({"age": [1]}, "lacks 4 of the schema's columns"),
         (np.zeros((2, 2)), r"shape \(2, 2\)"),
-        (pa.table({name: [1] for name in SCHEMA.raw_names}), "'visit': the table holds numbers"),
     ],
 )
 def test_structure_that_does_not_fit_is_refused(table, problem):
     with pytest.raises(InputError, match=problem):
         SCHEMA.apply(table)
+
+
+def test_of_a_type_that_does_not_fit_no_cell_can_be_read() -> None:
+    """One cell more or less decides a column's type, and nothing is refused for it."""
+    schema = SCHEMA.only(["visit", "dose"])
+    for rows in range(1, 4):
+        table = {
+            "visit": pa.array([1] * rows),
+            "dose": pa.array([datetime.date(2020, 2, 3)] * rows),
+        }
+        values, counts = schema.encode(pa.table(table))
+        assert counts["visit"].unreadable == counts["dose"].unreadable == rows
+        assert np.array_equal(
+            values, schema.encode({"visit": [None] * rows, "dose": [""] * rows})[0]
+        )
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,11 @@ def test_from_a_column_of_classes_to_a_verified_release(
     assert said["columns"] == ["patient", "age", "dose", "ward", "visit"]
     assert said["chosen"]["id"] == "patient"
     form = {"learns_from": "classes", "id": "patient"}
-    assert "holds the classes" in client.post("/files", data=form).text
+    page = client.post(
+        "/files", data=form
+    ).text  # what was chosen stays chosen, and the field is named
+    assert "Choose the field &#39;Class&#39;" in page
+    assert 'value="classes" checked' in page
     page = client.post("/files", data={**form, "classes": "ward"})
     assert step(page) == "schema", page.text
     facts = {**SCHEMA, "type-3": "class"}

@@ -366,12 +366,31 @@ def _sign_and_receive(client, project: Project) -> None:
     key, sent = client.get("/sender.pub").content, client.get("/release.zip").content
     assert b"PUBLIC KEY" in key
 
-    def received(signer: bytes | None) -> Any:
+    def received(signer: bytes | None, content: bytes = sent) -> Any:
         client.delete("/read")
         if signer is not None:
             assert client.put("/read/key", content=signer).status_code == 200
-        client.put("/read/file", content=sent, headers={"x-file-name": "release.zip"})
+        client.put("/read/file", content=content, headers={"x-file-name": "release.zip"})
         return client.post("/read/report")
+
+    changed = io.BytesIO()
+    with zipfile.ZipFile(changed, "w") as forged, zipfile.ZipFile(io.BytesIO(sent)) as whole:
+        for name in whole.namelist():
+            text = whole.read(name)
+            if name.endswith("certificate.json"):
+                text = re.sub(rb'"epsilon": [\d.]+', b'"epsilon": 0.01', text, count=1)
+            forged.writestr(name, text)
+    for signer in (None, key):  # told before its page is opened, with and without the key
+        told = received(signer, changed.getvalue())
+        assert told.status_code == 400
+        assert told.json()["problem"].startswith("Do not use it: what was sent was tampered with")
+    unsigned = io.BytesIO()
+    with zipfile.ZipFile(unsigned, "w") as bare, zipfile.ZipFile(changed) as forged:
+        for name in forged.namelist():
+            if "dsse" not in name:
+                bare.writestr(name, forged.read(name))
+    assert received(None, unsigned.getvalue()).json()["signature"].startswith("Do not use it")
+    assert "Do not use" in client.get("/read/report").text
 
     assert "by whom was not checked" in received(None).json()["signature"]
     assert "Signed by the holder of this key" in received(key).json()["signature"]

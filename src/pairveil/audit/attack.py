@@ -449,6 +449,6 @@ def _prepared(used: PairSet, epsilon: float) -> Prepared:
     learner = DPPMetricLearner(
         epsilon=epsilon, delta=_DELTA, select="all", n_steps=steps, random_state=0
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # few pairs for so small an epsilon: known
+    # few pairs for so small an epsilon: known
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         return learner.prepare(used)

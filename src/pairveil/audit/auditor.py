@@ -87,7 +87,7 @@ def epsilon_from_rates(fpr: ArrayLike, fnr: ArrayLike, delta: float = 0.0) -> Fl
 
 
 @dataclass(frozen=True)
-class Counts:
+class ErrorCounts:
     """Errors of a test on fresh runs.
 
     "Second" was said ``false_alarms`` times in ``n_first`` runs on the first input, "first" ``misses`` times
@@ -169,11 +169,11 @@ def mu_from_duels(first: ArrayLike, second: ArrayLike, confidence: float = 0.95)
     return float(max(0.0, -np.sqrt(2.0) * ndtri(lost)))
 
 
-def count_errors(first: ArrayLike, second: ArrayLike, threshold: float) -> Counts:
+def count_errors(first: ArrayLike, second: ArrayLike, threshold: float) -> ErrorCounts:
     """Errors of "second at or above ``threshold``" on fresh scores."""
     low, high = np.asarray(first, float), np.asarray(second, float)
     alarms, misses = int((low >= threshold).sum()), int((high < threshold).sum())
-    return Counts(alarms, low.size, misses, high.size)
+    return ErrorCounts(alarms, low.size, misses, high.size)
 
 
 def _error(confidence: float) -> float:
@@ -411,7 +411,7 @@ def lower_bound(
     return epsilon_in_family(*limits, claim.curve, claim.noise, claim.delta)
 
 
-def audit(
+def audit_mechanism(
     mechanism: Mechanism,
     neighbours: Neighbours,
     claim: Claim,
@@ -432,7 +432,7 @@ def audit(
     >>> from pairveil.audit.canaries import label_flip
     >>> def noisy_sum(pairs, rng):
     ...     return pairs.differences().sum(axis=0) / 2 + rng.laplace(size=pairs.n_features)
-    >>> found = audit(noisy_sum, label_flip(n_features=3), Claim(0.2), random_state=0)
+    >>> found = audit_mechanism(noisy_sum, label_flip(n_features=3), Claim(0.2), random_state=0)
     >>> found.verdict
     'violated'
     """

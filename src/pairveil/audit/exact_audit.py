@@ -18,19 +18,21 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairveil.array_types import FloatArray
 from pairveil.audit.auditor import Verdict
-from pairveil.audit.canaries import Inputs
+from pairveil.audit.canaries import Inputs, Neighbours
 from pairveil.audit.targets import on_canary
 from pairveil.engine.engine import Engine
 from pairveil.engine.statistics import GRID, Statistic, clipped_sum
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import DataWarning, InputError
+from pairveil.evaluation.held_out import planned_apart, planned_score
 from pairveil.learners.base import PrivateLearner
+from pairveil.learners.estimator import PrivateMetricLearner
 from pairveil.learners.preparing import Prepared
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.compose import epsilon_from_mu
@@ -39,6 +41,7 @@ from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.profile import epsilon_of
+from pairveil.privacy.samplers import Family
 from pairveil.records.kinds import Cost
 from pairveil.records.pairset import PairSet
 
@@ -132,11 +135,83 @@ def audit_exactly(
     ('consistent', True)
     """
     audited, canary = on_canary(learner, kappa, n_features, random_state, canary, records)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
-        warnings.simplefilter("ignore", PrivateNote)
+    # a canary among few pairs is no useful fit
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         prepared = audited.prepare(canary.second)
         return measure(prepared, canary, random_state)
+
+
+@dataclass(frozen=True)
+class _Counted(Inputs[Any]):
+    """Two inputs of counted pairs: cells of the pairs' scores, and their labels."""
+
+    hides_features: ClassVar[bool] = False
+
+    @property
+    def changed(self) -> NDArray[np.intp]:
+        moved = (self.first.values != self.second.values).any(axis=1)
+        return np.flatnonzero(moved | (self.first.labels != self.second.labels))
+
+
+def audit_scored(
+    learner: PrivateMetricLearner,
+    epsilon: float,
+    *,
+    kappa: int = 1,
+    n_features: int = 2,
+    random_state: int = 0,
+) -> ExactFinding:
+    """`audit_exactly` of a fit that scores itself: the unit is learned from, then among those scored.
+
+    Everybody's pairs are in one part, so the certificate's epsilon must cover either. ``epsilon`` is that of
+    the score; the finding shows the queries of both, and the epsilon of the part that realised more.
+
+    Examples
+    --------
+    >>> from pairveil import DPPMetricLearner
+    >>> found = audit_scored(DPPMetricLearner(unit="pair"), 0.5)
+    >>> found.verdict, len(found.queries) > 1
+    ('consistent', True)
+    """
+    audited, canary = on_canary(learner, kappa, n_features, random_state, None, "pairs")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
+        first: PairSet = canary.first
+        if canary.adjacency == "zero-out":  # of two equal people with a label a score is counted
+            first = canary.second.emptied(canary.changed)
+        given = [audited.prepare(world) for world in (first, canary.second)]
+        used = [one.records.used for one in given]
+        changed = Neighbours(used[0], used[1], canary.adjacency).changed
+        others = np.setdiff1d(np.arange(used[1].n_pairs), changed)
+        parts = []
+        for is_scored in (False, True):
+            rows = np.sort([*changed, *others[::2]]), others[1::2]
+            learned, scored = rows[::-1] if is_scored else rows
+            worlds = [
+                planned_apart(audited, one, learned, scored, epsilon=epsilon) for one in given
+            ]
+            prepared: list[Prepared] = list(worlds)
+            if is_scored:  # of both worlds by one metric, in which the canary has no part
+                fitted = audited.fit(worlds[1])
+                prepared = [planned_score(fitted, one) for one in worlds]
+            one, other = (each.records.used for each in prepared)
+            kind = _Counted if is_scored else Neighbours
+            inputs: Inputs[Any] = kind(one, other, canary.adjacency, canary.name)
+            parts.append(measure(prepared[1], inputs, random_state))
+    whole, either = worlds[1].certificate, max(one.realised_epsilon for one in parts)
+    assert whole is not None
+    broken = any(one.verdict == "violated" for one in parts) or either > whole.epsilon * (
+        1 + ROUNDING
+    )
+    return replace(
+        parts[0],
+        queries=(*parts[0].queries, *parts[1].queries),
+        mu_realised=None,
+        mu_claimed=None,
+        realised_epsilon=either,
+        claimed_epsilon=whole.epsilon,
+        verdict="violated" if broken else "consistent",
+    )
 
 
 def measure(prepared: Prepared, canary: Inputs, random_state: int = 0) -> ExactFinding:
@@ -368,27 +443,12 @@ class _Recorder(SeededNoise):
                     "to the whole, so a record changes what others contribute and no clip bound limits it"
                 )
 
-    def descends(self, gradient: Any) -> bool:  # noqa: ARG002 - every step is looked at
-        """Never: each step is summed on its own."""
-        return False
-
-    def descend(self, *_: Any) -> Any:
-        """Not there; see `descends`."""
-        raise NotImplementedError
-
-    def gaussian(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
+    def noisy(
+        self, family: Family, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """Seeded noise; how much was asked for is kept."""
         self._scale = scale
-        return super().gaussian(total, scale, grid)
-
-    def laplace(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
-    ) -> NDArray[np.float64]:
-        """Seeded noise; how much was asked for is kept."""
-        self._scale = scale
-        return super().laplace(total, scale, grid)
+        return super().noisy(family, total, scale, grid)
 
     def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
         """A seeded choice; how much noise was asked for, in records, is kept."""

@@ -32,7 +32,7 @@ from pairveil.engine.losses import ContrastiveLoss
 from pairveil.engine.plan import Plan, Recipe
 from pairveil.engine.statistics import GRID, Labels, Statistic, clipped_sum
 from pairveil.engine.statistics import Scores as ChoiceScores
-from pairveil.errors import DataWarning, InputError, PrivateNote
+from pairveil.errors import DataWarning, InputError
 from pairveil.learners import learner_class
 from pairveil.learners.base import PrivateLearner
 from pairveil.privacy.calibrate import calibrate_choice, calibrate_gaussian, calibrate_laplace
@@ -335,9 +335,8 @@ def target_of(
 ) -> Target:
     """A learner on a canary as an audit target; parameters as for `audit`."""
     audited, canary = on_canary(learner, kappa, n_features, 0, canary, records)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # a canary among few pairs is no useful fit
-        warnings.simplefilter("ignore", PrivateNote)
+    # a canary among few pairs is no useful fit
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         prepared = audited.prepare(canary.second)
     certificate = prepared.certificate
     if certificate is None:
@@ -502,10 +501,26 @@ def plan_claim(
     return Claim(epsilon, delta, assume="family", curve=curve, noise=query.noise_multiplier)
 
 
-def released_plan(certificate: Certificate) -> Target:
+def attack_plan(certificate: Certificate, confidence: float = 0.95) -> Finding:
+    """What an attack sees of a release's plan; of a fit and its score the part that shows more.
+
+    The bounds of both parts hold together with this confidence.
+    """
+    parts = (0, 1) if "score" in certificate.plan else (0,)
+    sure = 1 - (1 - confidence) / len(parts)
+    found = [
+        audit_target(released_plan(certificate, part), confidence=sure, random_state=part)
+        for part in parts
+    ]
+    most = max(found, key=lambda one: (one.verdict == "violated", one.lower_bound))
+    return replace(most, confidence=confidence, n_runs=sum(one.n_runs for one in found))
+
+
+def released_plan(certificate: Certificate, part: int = 0) -> Target:
     """The plan of a release on a made-up worst case, every answer visible; only the certificate is read.
 
-    What a protected unit moves follows from the stated costs: a contribution of one clip bound against null,
+    ``part``: of a fit that scores itself what is learned (0), or the score (1); nobody is in both. What a
+    protected unit moves follows from the stated costs: a contribution of one clip bound against null,
     or against its opposite where two clip bounds are charged (replaced contents; a person inside a group).
 
     ``certificate``: its numbers must hold, and the unit must cost the same in all queries: pairs, people
@@ -518,8 +533,9 @@ def released_plan(certificate: Certificate) -> Target:
     except TypeError:
         raise InputError("the plan does not describe its queries") from None
     events = list(certificate.events)
-    if "score" in certificate.plan:  # nobody is in what was scored too
-        queries, events = queries[:-1], list(events[0]["parts"][0])
+    if "score" in certificate.plan:
+        queries = queries[-1:] if part else queries[:-1]
+        events = list(events[0]["parts"][part])
     adjacency, group = certificate.adjacency, certificate.group_of()
     costs = set(group) if isinstance(group, tuple) else {cost_of(group)}
     moved = {cost.moved(adjacency) for cost in costs}

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from pairveil._lazy import load_named
 from pairveil.array_types import FloatArray
-from pairveil.audit.auditor import Claim, Finding, Verdict, audit, judged
+from pairveil.audit.auditor import Claim, Finding, Verdict, audit_mechanism, judged
 from pairveil.audit.canaries import worst_case
 from pairveil.errors import InputError
 from pairveil.privacy.units import Adjacency, Unit
@@ -260,7 +260,7 @@ def audit_trainer(
                 guarded, claim, held, n_features, adjacency, runs or 1, confidence, random_state
             )
             if mode == "one-run"
-            else audit(
+            else audit_mechanism(
                 guarded,
                 worst_case(unit, held, n_features, adjacency, n_others),
                 claim,

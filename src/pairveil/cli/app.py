@@ -73,7 +73,10 @@ def bound(kind: type[Job]) -> Callable[..., None]:
         if root.obj is not None and root.params.get("config") is None:
             say_found(root.obj, job, [name for name in by if by[name] == "DEFAULT_MAP"])
         listed = job.json and kind.notes_in_json
-        with spoken_warnings(job.quiet, listed=listed) as notes, naming(kind.extra, kind.name):
+        with (
+            spoken_warnings(job.quiet, listed, not kind.describes) as notes,
+            naming(kind.extra, kind.name),
+        ):
             job.run(Terminal(job.json, job.quiet, notes))
 
     # typer reads the signature and, beside it, the annotations: both must show the options.

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from pairveil.errors import GuaranteeWarning, PrivateNote
+from pairveil.errors import GuaranteeWarning, PairveilWarning, PrivateNote
 from pairveil.foreign import plain
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import AT_END, Telling, options, spelling
@@ -146,20 +146,26 @@ def say_note(text: str) -> None:
 
 
 @contextmanager
-def spoken_warnings(quiet: bool = False, listed: bool = False) -> Iterator[list[str]]:
+def spoken_warnings(
+    quiet: bool = False, listed: bool = False, briefly: bool = False
+) -> Iterator[list[str]]:
     """Say each warning once, at once, in one line on stderr; yield the list of what was warned of.
 
-    A `GuaranteeWarning` is said even to those who asked for quiet. A `PrivateNote` is not in the list: what
-    is yielded may become part of an output. Where it does (``listed``), only the others are said here.
+    ``briefly``: another command is where it is said which columns a note is about.
+
+    A `GuaranteeWarning` is said even to those who asked for quiet. A `PrivateNote` is not in the list, nor
+    what other libraries say (openpyxl names cells): what is yielded may become part of an output. Where it
+    does (``listed``), only the others are said here.
     """
     said: list[str] = []
     private: set[str] = set()
 
     def speak(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = " ".join(as_options(str(message)).split())
+        brief = getattr(message, "brief", "") if briefly else ""
+        text = " ".join(as_options(brief or str(message)).split())
         if text in said or text in private:
             return
-        is_private = issubclass(category, PrivateNote)
+        is_private = issubclass(category, PrivateNote) or not issubclass(category, PairveilWarning)
         if is_private:
             private.add(text)
         else:

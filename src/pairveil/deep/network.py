@@ -19,6 +19,7 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import _lru_cache_wrapper, partial
 from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -434,8 +435,7 @@ class Network:
     @property
     def vocabulary(self) -> int:
         """Tokens that every embedding knows."""
-        known = [m.num_embeddings for m in self.module.modules() if isinstance(m, nn.Embedding)]
-        return min(known, default=2)
+        return min((one.num_embeddings for one in self._embeddings()), default=2)
 
     def _with_rules(self) -> dict[str, Rule] | None:
         """The rules of the layers that learn, by name, or None where some has none."""
@@ -491,45 +491,90 @@ class Network:
                 "draws at random in evaluation mode, so that no bound holds on what one pair contributes"
             )
         # To the bit: however little a row takes of another, that other may be as large as it likes.
-        if not all(
+        apart = all(
             same_bits(first[~each], second[~each])
             for (each, _), second in zip(tried, changed, strict=True)
-        ):
+        )
+        for usual, other in self._unusual(rows):
+            with torch.no_grad(), suppress(RuntimeError, ValueError, IndexError):
+                mixed = torch.where(parts[0].reshape(-1, *[1] * (rows.ndim - 1)), other, usual)
+                first, second = module(usual)[~parts[0]], module(mixed)[~parts[0]]
+                apart = apart and same_bits(first, second)
+        if not apart:
             raise InputError(
                 "the module mixes the samples of a batch: one row of data changes another row's embedding, "
                 "so that no bound holds on what one pair contributes; use layers that treat samples apart"
             )
 
+    def _unusual(self, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows as random ones are not, and others: what mixes only to leave out what no row of a batch has
+        (padding, empty columns), or to bring counts to scale, mixes none that are random."""
+        others = self.example(len(rows), seed=1)
+        for empty in {0, *(one.padding_idx or 0 for one in self._embeddings())}:
+            yield torch.full_like(rows, empty), others
+            for axis in {1, rows.ndim - 1}:
+                padded, half = rows.clone(), rows.shape[axis] // 2
+                padded.narrow(axis, half, rows.shape[axis] - half).fill_(empty)
+                yield padded, others
+        yield rows[:1].expand_as(rows), others
+        if not self.tokens:
+            yield rows.abs(), 1e3 * others.abs()
+            yield rows.round(), (1e3 * others).round()
+
+    def _embeddings(self) -> list[nn.Embedding]:
+        return [m for m in self.module.modules() if isinstance(m, nn.Embedding)]
+
     def _check_slopes_apart(self) -> None:
         """Hooks and functions with a way back of their own may mix there what they keep apart on the way."""
+        problem = self._mixed_slopes(same_bits)
+        if problem is not None and self.device.type != "cpu":
+            # A device may add up in any order, which tells nothing of other records and would hide what does.
+            # A copy where there is one order decides; on the device what is far off is refused beside it.
+            problem = self._mixed_on_cpu() or self._mixed_slopes(_roughly)
+        if problem is not None:
+            raise InputError(problem)
+
+    def _mixed_on_cpu(self) -> str | None:
+        """What `_mixed_slopes` finds of a copy on the CPU, to the bit."""
+        moved = copy.copy(self)
+        moved.device, run = torch.device("cpu"), self._fresh()
+        try:
+            moved.module = run.module.cpu()
+            if isinstance(run.records.loss, nn.Module):
+                run.records.loss.cpu()
+            moved.records = run.records
+            return moved._mixed_slopes(same_bits)
+        except (RuntimeError, ValueError, TypeError, AssertionError) as problem:
+            raise InputError(
+                f"the module's gradients of the same records differ from run to run on {self.device}, and it "
+                "does not run on the CPU, where no order of additions could hide that one record changes "
+                f"another's: take other layers there: {str(problem).splitlines()[:1]}"
+            ) from None
+
+    def _mixed_slopes(self, alike: Callable[[Tensor, Tensor], bool]) -> str | None:
+        """What is wrong where records' gradients change with other records, or from run to run."""
         for n in self._sizes():
             *people, said = self._trial(n=n)
             for each in _parted(n, said.device)[: 4 if n == 4 else 1]:
                 own = ~each * torch.linspace(1, 2, n, dtype=torch.float64, device=said.device)
-                on_cpu = said.device.type == "cpu"
-                runs = 2 if on_cpu else 4
-                first, *again = (self._slopes(own, *people, said) for _ in range(runs))
-                # A device may add up in any order, which tells nothing of other records; what nearly cancels
-                # in a sum then differs by a part of the largest.
-                order = {"rtol": 1e-3, "atol": 1e-4 * float(first.abs().max())}
-                steady = all(same_bits(first, one) for one in again)
-                if on_cpu and not steady:
-                    raise InputError(
+                first = self._slopes(own, *people, said)
+                if not alike(first, self._slopes(own, *people, said)):
+                    return (
                         "the module's gradients of the same records differ the second time, so that no bound "
                         "holds on what one pair contributes: it remembers or draws on the way back, or torch "
                         "adds up in any order (torch.use_deterministic_algorithms(True) ends that)"
                     )
-                alike = same_bits if steady else partial(torch.allclose, **order)
                 for scale in self._scales():
                     others = [self._with_others(one, each, scale) for one in people]
                     then = torch.where(each.reshape(-1, *[1] * (said.ndim - 1)), -said, said)
                     steepened = torch.where(each, scale, 1.0)
                     if not alike(first, self._slopes(own, *others, then, steepened=steepened)):
-                        raise InputError(
+                        return (
                             "the module mixes the samples of a batch on the way back: one record changes "
                             "another's gradient, so that no bound holds on what one pair contributes; take "
                             "backward hooks and functions out that look at a whole batch"
                         )
+        return None
 
     def _slopes(self, factors: Tensor, *given: Tensor, steepened: Tensor | float = 1.0) -> Tensor:
         """Squared norms of some records' gradients, and their sum, as one vector; others have factor 0."""
@@ -618,6 +663,12 @@ class Network:
                 "the module or its loss draws at random in evaluation mode (such as torch's dropout as a "
                 "function, without training=self.training): what one pair contributes would hang on others"
             )
+
+
+def _roughly(first: Tensor, other: Tensor) -> bool:
+    """Whether two sums differ by no more than an order of additions may: what nearly cancels, by a part of
+    the largest."""
+    return bool(torch.allclose(first, other, rtol=1e-3, atol=1e-4 * float(first.abs().max())))
 
 
 def _parted(n: int, device: torch.device) -> tuple[Tensor, ...]:

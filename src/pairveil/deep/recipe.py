@@ -143,10 +143,8 @@ class NetworkGradient(Statistic):
 def held_inputs(features: NDArray[Any], network: Network) -> torch.Tensor:
     """People's rows as the network takes them, on its device if they fit into half of what is free there."""
     if network.held is None or network.held[0] is not features:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # torch: an array that cannot be written to
+        # torch: an array that cannot be written to
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             rows = torch.from_numpy(features).reshape(-1, *network.shape)
         rows, where = rows.to(torch.int64 if network.tokens else network.dtype), network.device
         if where.type == "cuda" and 2 * rows.nbytes > torch.cuda.mem_get_info(where)[0]:

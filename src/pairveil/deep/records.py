@@ -377,7 +377,7 @@ COUPLED = (
 )
 
 
-def records_of(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records]:
+def with_loss(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records]:
     """Records of some kind with their loss, and the loss's name.
 
     Groups take a loss of pairs, or 'triplet'; tuples one of triplets. A loss of single pairs of

@@ -222,10 +222,8 @@ def onnx_bytes(module: nn.Module, shape: tuple[int, ...]) -> bytes:
     rows = torch.randn(5, *shape, generator=torch.Generator().manual_seed(0))
     rows = torch.zeros_like(rows, dtype=torch.int64) if embeds else rows.to(_dtype(module))
     file, people = io.BytesIO(), {0: "people"}
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # of what torch's older exporter is told; it needs no onnxscript
+    # of what torch's older exporter is told; it needs no onnxscript
+    with warnings.catch_warnings(action="ignore"):
         try:
             torch.onnx.export(
                 module,

@@ -39,20 +39,14 @@ from pairveil.deep.recipe import (
     rows_stand_alone,
     sample_rate_of,
 )
-from pairveil.deep.records import PairLoss, records_of
+from pairveil.deep.records import PairLoss, with_loss
 from pairveil.engine.backends.local import backend_for
 from pairveil.engine.checkpoint import Checkpoint, fit_digest
 from pairveil.engine.engine import Engine
 from pairveil.errors import InputError
 from pairveil.learners import base as charging
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
-from pairveil.learners.inputs import (
-    Resolved,
-    check_bound,
-    is_whole,
-    resolve_training,
-    resolve_tuples,
-)
+from pairveil.learners.inputs import Resolved, check_bound, check_whole, given_pairs, resolve_tuples
 from pairveil.learners.preparing import Prepared, PreparedRecords
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
@@ -165,7 +159,7 @@ class PrivateMetricTrainer(PrivateLearner):
 
     def _recipe(self, given: Any, records: PreparedRecords) -> NetworkRecipe:
         rows, shape, tokens = records.about
-        name, contributions = records_of(records.kind, getattr(records.used, "size", 2), self.loss)
+        name, contributions = with_loss(records.kind, getattr(records.used, "size", 2), self.loss)
         network = Network(
             self.module,
             contributions,
@@ -194,8 +188,7 @@ class PrivateMetricTrainer(PrivateLearner):
     def _check(self, given: Any, n_features: int) -> None:
         del n_features
         for name in ("n_steps", "micro_batch"):
-            if not (is_whole(getattr(given, name)) and getattr(given, name) >= 1):
-                raise InputError(f"{name} must be a whole number of at least 1")
+            check_whole(name, getattr(given, name))
         for name in ("max_grad_norm", "learning_rate"):
             check_bound(name, getattr(given, name))
         if given.autocast not in (None, "bfloat16"):
@@ -335,7 +328,8 @@ def _resolved(records: Any, y: Any, rows: NDArray[Any]) -> Resolved:
         return Resolved(records.canonical()[0])
     if tuples or (kind is None and np.ndim(records) == 2 and np.shape(records)[1] > 2):
         return Resolved(*resolve_tuples(records, y, None if kind else rows).canonical())
-    return resolve_training(records, y, rows)
+    given, inferred = given_pairs(records, y, rows)
+    return Resolved(*given.canonical(), inferred)
 
 
 def _people(records: Any, data: Any) -> tuple[NDArray[Any], tuple[int, ...], bool]:

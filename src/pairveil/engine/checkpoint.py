@@ -20,7 +20,6 @@ import os
 import secrets
 import struct
 import zlib
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -29,6 +28,7 @@ from filelock import FileLock, Timeout
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from pairveil import __version__
 from pairveil.array_types import FloatArray
 from pairveil.engine.backends.local import topology_digest
 from pairveil.engine.plan import Plan
@@ -220,7 +220,7 @@ class Checkpoint:
 
 def fit_digest(plan: Plan, pairs: Any, about: str = "") -> str:
     """Names a fit by what is public of it: features and labels are not in it."""
-    stated = [version("pairveil"), plan.to_dict(), plan.n_records, about]
+    stated = [__version__, plan.to_dict(), plan.n_records, about]
     described = json.dumps(stated, sort_keys=True)
     digest = hashlib.sha256(described.encode())
     digest.update(topology_digest(pairs))

@@ -23,13 +23,14 @@ from scipy import sparse
 
 from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine import kernels
-from pairveil.engine.kernels import gram_error
-from pairveil.engine.loops import LARGEST, SPREAD, TINIEST
 from pairveil.engine.losses import ContrastiveLoss, PairLoss, TupleLoss
 from pairveil.engine.statistics import TILE, Statistic, dense_rows, row_norms, shrink
 from pairveil.privacy.grid import CLIP_ERROR, UNIT_ROUNDOFF, Norm
 
 MOST_ROWS = 64  # members of a record: rounding errors of larger ones are outside the proof
+SPREAD = 256.0  # clip bounds that a record's terms may add up to before they cancel; or it is shrunk further
+TINIEST = 1e-140  # records whose terms are smaller contribute nothing
+LARGEST = 1e50  # nor do those with a longer row: squares of such numbers overflow
 AT_ONCE = (
     1 << 20
 )  # numbers of features that are looked at together: sparse rows are made dense in parts
@@ -108,21 +109,18 @@ class SetGradient(Statistic):
         return max(super().sensitivity(norm, grid), self.clip + more)
 
     def is_compilable(self, data: Any) -> bool:
-        """Contrastive gradients: of pairs with dense rows or clean CSR, of groups with dense rows."""
-        if not isinstance(self.loss, ContrastiveLoss):
+        """Contrastive gradients of pairs, with dense rows or clean CSR."""
+        if not isinstance(self.loss, ContrastiveLoss) or data.labels.ndim == 2:
             return False
         if sparse.issparse(data.features):
             # Each column once a row: or else a row's norm would not be the norm of its numbers.
-            clean = data.features.format == "csr" and bool(data.features.has_canonical_format)
-            return clean and data.labels.ndim == 1
+            return data.features.format == "csr" and bool(data.features.has_canonical_format)
         return bool(data.features.flags.c_contiguous)
 
     def compiled_sum(
         self, data: Any, rows: IntArray | None, norm: Norm, grid: float, separately: bool
     ) -> IntArray:
         """The whole sum by a compiled loop."""
-        if data.labels.ndim == 2:
-            self._refuse_unsized()
         table = (data.features, data.members, data.labels)
         options = self._options(norm, grid)
         return kernels.clipped_sum(*table, rows, self.W, separately=separately, **options)
@@ -189,6 +187,15 @@ def shrinking(U: FloatArray, rows: Any, clip: float, norm: Norm) -> FloatArray:
         longest = np.maximum(longest, terms / SPREAD)
     sure = ((long_u < LARGEST) & (long_x < LARGEST)).reshape(t, r).all(axis=1) & (terms > TINIEST)
     return np.where(sure, shrink(longest, clip), 0.0)
+
+
+def gram_error(m: int, d: int, k: int) -> float:
+    """Bound on the rounding error of ``sum (A A^T) o (X X^T)``, relative to (sum |a_i| |x_i|)^2.
+
+    Each Gram entry errs by (d + 1) u and (k + 1) u relative to its rows' lengths, their products and the sum
+    of m^2 of them by (m^2 + 2) u; the factor of 4 covers second order and the lengths' own errors.
+    """
+    return 4 * (d + k + m * m + 16) * UNIT_ROUNDOFF
 
 
 def sensitivity_of_sets(

@@ -33,9 +33,9 @@ from pairveil.array_types import FloatArray, IntArray
 from pairveil.engine import loops
 from pairveil.engine.loops import EXACT_TILE, LANES, LONGEST, ROWS
 from pairveil.errors import InputError
-from pairveil.privacy.grid import UNIT_ROUNDOFF, Norm
+from pairveil.privacy.grid import Norm
 
-TILE, GROUP_TILE = 128, 32  # pairs and groups that are rounded together
+TILE = 128  # pairs that are rounded together
 SMALL_BATCH = 512  # up to here a second thread costs more than it brings
 _SPARSE_SHARE = 128  # sparse pairs that go to one thread together
 _MOST_BITS = 44  # of the clip bound in grid units: with a tile's pairs on top, below 2^53
@@ -59,15 +59,6 @@ def tile_error_bound(
     lost = 4 * (tile + LONGEST) * float(kind.smallest_subnormal) * entries
     # The last factor covers the rounding of this very expression.
     return (clip * drift + lost + grid * entries) * (1 + 2.0**-40)
-
-
-def gram_error(m: int, d: int, k: int) -> float:
-    """Bound on the rounding error of ``sum (A A^T) o (X X^T)``, relative to (sum |a_i| |x_i|)^2.
-
-    Each Gram entry errs by (d + 1) u and (k + 1) u relative to its rows' lengths, their products and the sum
-    of m^2 of them by (m^2 + 2) u; the factor of 4 covers second order and the lengths' own errors.
-    """
-    return 4 * (d + k + m * m + 16) * UNIT_ROUNDOFF
 
 
 class Options(TypedDict):
@@ -96,7 +87,7 @@ def clipped_sum(
     threads: int | None = None,
     **options: Unpack[Options],
 ) -> IntArray:
-    """Sum the clipped gradients in W of some pairs or groups (None: all), in whole multiples of the grid.
+    """Sum the clipped gradients in W of some pairs (None: all), in whole multiples of the grid.
 
     ``features`` are C-contiguous float32 or float64, in memory or mapped, or CSR in canonical format.
     ``separately`` cuts every pair to whole units on its own. ``threads`` are no part of the result.
@@ -104,12 +95,6 @@ def clipped_sum(
     n, grid, clip = len(pairs) if rows is None else len(rows), options["grid"], options["clip"]
     table: tuple[Any, ...]
     behind: tuple[Any, ...]
-    if labels.ndim == 2:
-        scale, loss = checked(features, np.float64, pairs, labels, W, n, **options)
-        turned, tile = np.ascontiguousarray(W.T, dtype=np.float64), 1 if separately else GROUP_TILE
-        table = (features, scale, pairs, labels)
-        behind = (tile, turned, *loss, gram_error(pairs.shape[1], *turned.shape), 1.0 / grid)
-        return _add_up(loops.sum_groups, table, behind, rows, n, tile, threads)
     if sparse.issparse(features):
         if not features.has_canonical_format:
             raise InputError(

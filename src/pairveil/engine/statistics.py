@@ -118,7 +118,7 @@ def clipped_sum(
     for tile in _tiles(data, rows, 1 if separately else TILE):
         contents, labels = data.contents(tile)
         if statistic.scale is not None:
-            contents = scaled(contents, statistic.scale)
+            contents = scale_columns(contents, statistic.scale)
         total += statistic.tile_total(contents, labels, norm, grid)
     return total
 
@@ -150,7 +150,7 @@ def shrink(lengths: FloatArray, clip: float) -> FloatArray:
     return factor
 
 
-def scaled(differences: Any, scale: FloatArray) -> Any:
+def scale_columns(differences: Any, scale: FloatArray) -> Any:
     """Columns multiplied by ``scale``, dense or CSR."""
     if not sparse.issparse(differences):
         return differences * scale

@@ -23,11 +23,12 @@ from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.errors import InputError
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, edges_of
-from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
+from pairveil.learners.inputs import Resolved, as_labels, check_share, check_whole
 from pairveil.learners.preparing import Prepared, check_entity_records, entity_sentence
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.ledger import PrivacyLedger
+from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.units import SCORE_QUERY, Adjacency, Unit
 from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.records.pairset import counted_pairs
@@ -148,10 +149,11 @@ class ScorePlan(NamedTuple):
         rows = np.sqrt((decoder(n_cells, norm) ** 2).sum(axis=1))
         return query.noise_std(ScoreCounts.bound(n_cells, norm)) * float(rows.max())
 
-    def check_pairs(self, fmr: float) -> None:
-        """Refuse a rate that so few pairs cannot show, even if all of them were impostors."""
+    def check_pairs(self, fmr: float, share: float = 1.0) -> None:
+        """Refuse a rate that so few pairs, a share of all, cannot show even if all were impostors."""
         check_rate(fmr)
-        needed, there = pairs_needed(fmr, self.count_noise), self.prepared.plan.n_records
+        needed = pairs_needed(fmr, self.count_noise)
+        there = int(share * self.prepared.plan.n_records)
         if needed > there:
             unit, select = self.counter.unit, self.counter.select
             kappa = self.prepared.records.kappas[unit]
@@ -193,6 +195,17 @@ class ScorePlan(NamedTuple):
         )
         return PairAuc(aucs, self.confidence, self.share, self.prepared.certificate)
 
+    def expected_width(self) -> float:
+        """How wide an interval is likely to be, from as many made-up pairs: public, always the same."""
+        n, rng = self.prepared.plan.n_records, np.random.default_rng(0)
+        labels = np.resize([1, -1], n)
+        apart = np.abs(rng.normal(np.where(labels > 0, 0.3, 0.6), 0.25))  # an AUC of about 0.8
+        data, _ = counted_pairs(
+            _cells(apart[:, None].repeat(self.counter.n_scores, 1), 2.0), labels, None
+        )
+        noisy = self.prepared.recipe.run(self.prepared.plan, Engine(data, SeededNoise(0)))
+        return max(one.high - one.low for one in self.aucs(noisy).aucs)
+
 
 def plan_scores(
     cells: NDArray[np.int64],
@@ -208,8 +221,7 @@ def plan_scores(
 
     ``null`` as for `as_labels`, ``counting`` as `PrivateScoreCounts`, the rest as for `error_curve`.
     """
-    if not (is_number(confidence) and 0 < confidence < 1):
-        raise InputError("confidence must be a number between 0 and 1, both excluded")
+    check_share("confidence", confidence)
     labels = as_labels(y, len(cells), null=null)
     data, positions = counted_pairs(cells, labels, pairs, together=together)
     counter = PrivateScoreCounts(n_scores=cells.shape[1], **counting)
@@ -317,8 +329,7 @@ def plan_curve(
     """Check and plan an error curve: `error_curve` without its noise; ``options`` as for `plan_scores`."""
     low, high = _checked_range(score_range)
     values = _checked_scores(scores, low, high)
-    if not (is_whole(n_cells) and 2 <= n_cells <= 1024):
-        raise InputError("n_cells must be a whole number from 2 to 1024")
+    check_whole("n_cells", n_cells, least=2, most=1024)
     cells = cells_of(values, (low, high), int(n_cells))[:, None]
     return plan_scores(
         cells, y, pairs, score_range=(low, high), n_cells=int(n_cells), epsilon=epsilon, delta=delta,

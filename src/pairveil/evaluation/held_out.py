@@ -23,7 +23,7 @@ from pairveil.engine.engine import Engine
 from pairveil.errors import DataWarning, InputError
 from pairveil.evaluation.curve import ScorePlan, plan_comparison
 from pairveil.learners.estimator import PrivateMetricLearner
-from pairveil.learners.inputs import is_number, name_of_pairs
+from pairveil.learners.inputs import check_share, is_number, name_of_pairs
 from pairveil.learners.preparing import Prepared, refuse_large_delta, selection_seed
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import ParallelEvent
@@ -37,6 +37,9 @@ from pairveil.privacy.units import (
 )
 from pairveil.records.kinds import PAIRS
 from pairveil.records.pairset import PairSet
+
+TEST_SHARE = 0.3
+"""Part of the used pairs that are scored, about."""
 
 
 def split_people(
@@ -110,7 +113,7 @@ def with_score(
     y: ArrayLike | None = None,
     *,
     epsilon: float,
-    test_share: float = 0.3,
+    test_share: float = TEST_SHARE,
 ) -> ScoredFit:
     """Prepare a fit that scores itself: give it to the learner's ``fit`` in place of pairs.
 
@@ -157,8 +160,7 @@ def with_score(
             f"the score's epsilon must be above 0 and at most the fit's own, {learner.epsilon:g}: nobody is "
             "in both, and a unit costs the larger of the two"
         )
-    if not (is_number(test_share) and 0 < test_share < 1):
-        raise InputError("test_share must be a number between 0 and 1, both excluded")
+    check_share("test_share", test_share)
     if learner.kappa != "auto":
         raise InputError(
             "a score goes with kappa='auto': pairs that are declared to change together may be of people who "
@@ -179,10 +181,10 @@ def with_score(
             "no people can be held out: their pairs hang together too closely, or are too few. Bring more, "
             "or leave the score out"
         )
-    return _planned(learner, first, *rows, epsilon=float_at_most(epsilon))
+    return planned_apart(learner, first, *rows, epsilon=float_at_most(epsilon))
 
 
-def _planned(
+def planned_apart(
     learner: PrivateMetricLearner,
     first: Prepared,
     learned: NDArray[np.int64],
@@ -190,7 +192,10 @@ def _planned(
     *,
     epsilon: float,
 ) -> ScoredFit:
-    """The fit to some of the pairs and the score of others, under one certificate."""
+    """The fit to some of the pairs and the score of others, under one certificate.
+
+    Nobody may be in a pair of both: see `split_people`.
+    """
     records = first.records
     used: PairSet = records.used
     both, held_out = used.subset(np.sort([*learned, *scored])), used.subset(scored)
@@ -200,8 +205,8 @@ def _planned(
     part = used.subset(learned)
     rows = np.asarray(records.used_rows)
     records = replace(records, used=part, used_rows=rows[learned], costs=costs, used_kappa=found)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # said of all pairs already
+    # said of all pairs already
+    with warnings.catch_warnings(action="ignore", category=DataWarning):
         fitted = learner.replan(replace(first, records=records))
     score = _plan(learner, held_out, epsilon, costs)
     issued = _certificate(learner, fitted, score, both)
@@ -212,6 +217,12 @@ def _planned(
         records=records, recipe=fitted.recipe, plan=fitted.plan, certificate=issued, noise=fitted.noise,
         about=about, secret=fitted.secret, both=both, scored=held_out, score=score,
     )  # fmt: skip
+
+
+def planned_score(learner: PrivateMetricLearner, of: ScoredFit) -> Prepared:
+    """The score of a fitted learner on the pairs that a fit keeps out."""
+    assert of.score is not None
+    return _plan(learner, of.scored, of.score.counter.epsilon, of.records.costs).prepared
 
 
 def _plan(

@@ -18,11 +18,11 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
 
 from pairveil.engine.backends.local import kappa_of
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PairveilWarning
 from pairveil.evaluation.curve import ScorePlan, lengths_of, longest_distance, plan_auc
 from pairveil.learners.base import WithoutData
 from pairveil.learners.estimator import PrivateMetricLearner
-from pairveil.learners.inputs import check_epsilon, is_number, is_whole
+from pairveil.learners.inputs import check_epsilon, check_share, check_whole, is_number
 from pairveil.learners.preparing import Prepared, refuse_large_delta
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.events import BestOfEvent
@@ -31,8 +31,10 @@ from pairveil.privacy.mechanisms import mechanism_named, slack_of_plan
 from pairveil.privacy.noise import NoiseSource
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import SEARCHED, UNITS, Unit, float_at_most
+from pairveil.records.canonical import mentioned, order_of_ids, ranks
 from pairveil.records.kinds import KINDS, PAIRS
 from pairveil.records.pairset import PairSet
+from pairveil.records.validation import without_levels
 
 # ---- candidates, their trials' events, one certificate -------------------------------------------
 
@@ -77,26 +79,38 @@ class PreparedSearch(NamedTuple):
 
 
 def split_pairs(
-    pairs: Any, y: ArrayLike | None, test_share: float, seed: int | None
-) -> tuple[Any, Any, Any, Any]:
-    """Pairs and labels to learn from, then those to score by, at random: by no contents."""
-    given = pairs if isinstance(pairs, PairSet) else np.asarray(pairs)
-    n = given.n_pairs if isinstance(given, PairSet) else len(given)
-    # Its own labels stay in a PairSet: some may be null.
-    inside = isinstance(given, PairSet) and y is None and given.labels is not None
-    labels = None if inside else np.asarray(y)
-    if labels is not None and labels.shape != (n,):
-        raise InputError(f"y must be one label for each of the {n} pairs")
-    n_test = round(n * test_share)
-    if not 1 <= n_test < n:
+    learner: PrivateMetricLearner,
+    pairs: Any,
+    y: ArrayLike | None,
+    test_share: float,
+    seed: int | None,
+) -> tuple[tuple[Any, Any], tuple[Any, Any], PairSet]:
+    """Pairs and labels to learn from, those to score by, at random, and all of them in canonical order.
+
+    By who is paired with whom alone: neither contents nor the order of rows decide, and rows that mention
+    the same pair stay together.
+    """
+    # what there is to say is said of the parts
+    with warnings.catch_warnings(action="ignore", category=PairveilWarning):
+        placed, _ = learner._given_pairs(pairs, y, learning=False)
+        whole = placed.canonical()[0]
+    n_test = round(whole.n_pairs * test_share)
+    if not 1 <= n_test < whole.n_pairs:
         raise InputError(
             "there are too few pairs to hold some out: bring more, or change test_share"
         )
-    order = np.random.default_rng(seed).permutation(n)
-    train, test = np.sort(order[n_test:]), np.sort(order[:n_test])
+    held_out = np.zeros(whole.n_pairs, dtype=bool)
+    held_out[np.random.default_rng(seed).permutation(whole.n_pairs)[:n_test]] = True
+    people = ranks(order_of_ids(placed.ids))
+    ends = placed.pairs if people is None else people[placed.pairs]
+    scored = held_out[mentioned(whole.pairs, ends)]
+    given = pairs if isinstance(pairs, PairSet) else np.asarray(without_levels(pairs))
     take = given.subset if isinstance(given, PairSet) else given.__getitem__
-    own = (None, None) if labels is None else (labels[train], labels[test])
-    return take(train), own[0], take(test), own[1]
+    train, test = np.flatnonzero(~scored), np.flatnonzero(scored)
+    # Its own labels stay in a PairSet: some may be null.
+    inside = isinstance(given, PairSet) and y is None and given.labels is not None
+    own = [None if inside else np.asarray(y)[rows] for rows in (train, test)]
+    return (take(train), own[0]), (take(test), own[1]), whole
 
 
 def plan_score(
@@ -293,13 +307,14 @@ class PrivateSearch(WithoutData):
         if isinstance(pairs, PreparedSearch):
             return pairs
         self._check()
-        train, labels, *held_out = split_pairs(pairs, y, float(self.test_share), self.random_state)
+        train, held_out, whole = split_pairs(
+            self.learner, pairs, y, float(self.test_share), self.random_state
+        )
         settings = [self._setting(params) for params in ParameterGrid(self.grid)]
         test = self.learner._read_pairs(*held_out, learning=False, quiet=True)
-        first = [(params, one, one.prepare(train, labels)) for params, one in settings]
+        first = [(params, one, one.prepare(*train)) for params, one in settings]
         if not all(KINDS[prepared.records.kind].pairwise for _, _, prepared in first):
             raise InputError("a search is among fits to pairs; select='groups' is not one")
-        whole = self.learner._read_pairs(pairs, y, learning=False, quiet=True).data
         return self._within_budget(first, test.data, kappa_of(whole).relationship, test.inferred)
 
     def certify(self, pairs: Any, y: ArrayLike | None = None) -> Certificate | None:
@@ -360,8 +375,8 @@ class PrivateSearch(WithoutData):
     ) -> tuple[float, PrivateMetricLearner]:
         """One fit and its score, by the candidate's plan."""
         learner = type(candidate.learner)(**candidate.learner.get_params(deep=False))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there was to say was said when it was planned
+        # what there was to say was said when it was planned
+        with warnings.catch_warnings(action="ignore"):
             learner.fit(replace(candidate.prepared, noise=source))
             epsilon = candidate.score.counter.epsilon
             scored = plan_score(learner, test, epsilon, learner.delta, self.random_state)
@@ -414,8 +429,7 @@ class PrivateSearch(WithoutData):
         part = float(self.score_share)
         shares = (1 - part, part) if pure else (math.sqrt(1 - part), math.sqrt(part))
         found = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             for params, learner, prepared in first:
                 delta = float_at_most(self.delta) / (2 * self._mean_trials(len(first)))
                 one = type(learner)(**learner.get_params(deep=False))
@@ -450,14 +464,8 @@ class PrivateSearch(WithoutData):
             )
         check_epsilon(self.epsilon if not is_number(self.epsilon) else float_at_most(self.epsilon))
         for name in ("delta", "score_share", "test_share"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0 < value < 1):
-                raise InputError(f"{name} must be a number between 0 and 1, both excluded")
-        trials = self.mean_trials
-        if not (isinstance(trials, str) and trials == "auto") and not (
-            is_whole(trials) and 1 <= trials <= 10_000
-        ):
-            raise InputError("mean_trials must be 'auto' or a whole number from 1 to 10000")
+            check_share(name, getattr(self, name))
+        check_whole("mean_trials", self.mean_trials, "auto", most=10_000)
         try:
             tried = list(ParameterGrid(self.grid))
         except (TypeError, ValueError):

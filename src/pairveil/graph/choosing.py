@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from pairveil.array_types import IntArray
 from pairveil.errors import InputError
 from pairveil.graph import DESIGNS, NO_LIMIT, SELECTIONS, Selection, loops, selection_named
-from pairveil.graph.kappa import Kappa, checked_pairs, compacted, kappa, members_of
-from pairveil.records.canonical import order_of_ids, ranks, records_of
+from pairveil.graph.kappa import Kappa, checked_pairs, compacted, compacted_members, kappa
+from pairveil.records.canonical import canonical_records, order_of_ids, ranks
 from pairveil.records.kinds import GROUPS, TUPLES
 from pairveil.records.validation import row_blocks
 
@@ -106,7 +106,7 @@ def select_pairs(
         raise InputError("more than 2**30 pairs: choose within parts of the graph")
     if rank is None and int(ends.max()) > 4 * len(ends) + 65_536:  # sparse numbers: renumber
         ends = compacted(ends)[1]
-    records = records_of(ends, rank=rank)
+    records = canonical_records(ends, rank=rank)
     if rule.people is None and group_size is not None:
         raise InputError("group_size is for how='groups'")
     if rule.people is not None:
@@ -276,13 +276,11 @@ def select_tuples(
     """
     if how not in SELECTIONS_OF_TUPLES:
         raise InputError(f"select must be one of {', '.join(SELECTIONS_OF_TUPLES)} for tuples")
-    members, rule = members_of(tuples), selection_named(how)
+    (people, numbers), rule = compacted_members(tuples), selection_named(how)
     if not rule.thins:
-        return np.arange(len(members))
-    order = generator_of(random_state).permutation(len(members))
-    people, where = np.unique(members, return_inverse=True)
-    numbers = where.reshape(members.shape).astype(np.int64)
-    kept = np.zeros(len(members), dtype=np.bool_)
+        return np.arange(len(numbers))
+    order = generator_of(random_state).permutation(len(numbers))
+    kept = np.zeros(len(numbers), dtype=np.bool_)
     loops.take_tuples(numbers, order, rule.limit, rule.acyclic, len(people), kept)
     return np.flatnonzero(kept)
 

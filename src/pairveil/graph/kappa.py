@@ -32,7 +32,7 @@ from pairveil.array_types import IntArray
 from pairveil.errors import InputError
 from pairveil.graph import GraphSummary, RankedPerson, loops
 from pairveil.printable import html_table
-from pairveil.records.canonical import as_index, order_of_ids, ranks, records_of
+from pairveil.records.canonical import as_index, canonical_records, order_of_ids, ranks
 from pairveil.records.kinds import PAIRS, TUPLES
 from pairveil.records.validation import check_members, is_text, without_levels
 
@@ -308,10 +308,8 @@ def kappa_of_tuples(tuples: Any) -> Kappa:
     >>> kappa_of_tuples([[0, 1, 2], [2, 3, 4], [2, 5, 6]]).relationship
     1
     """
-    members = members_of(tuples)
-    people, where = np.unique(members, return_inverse=True)
-    numbers = where.reshape(members.shape).astype(np.int64)
-    n, (k, m) = len(people), members.shape
+    people, numbers = compacted_members(tuples)
+    n, (k, m) = len(people), numbers.shape
     incidence = np.stack([numbers.ravel(), n + np.repeat(np.arange(k), m)], axis=1)
     b = correlate(build_adjacency(incidence, n_people=n + k)).b[:n].copy()
     next_largest, largest = np.sort(b)[-2:].tolist()
@@ -335,10 +333,11 @@ def _most_shared(numbers: IntArray, n: int) -> int:
     return int(np.unique(ends[0] * n + ends[1], return_counts=True)[1].max())
 
 
-def members_of(tuples: Any) -> IntArray:
-    """Members of tuples, checked."""
+def compacted_members(tuples: Any) -> tuple[NDArray[np.signedinteger], IntArray]:
+    """Distinct people, ascending, and members of tuples, checked and renumbered to positions in that list."""
     found = check_members(getattr(tuples, "members", tuples), getattr(tuples, "row", TUPLES))
-    return found.astype(np.int64, copy=False)
+    people, numbers = compacted(found)
+    return people, numbers.astype(np.int64)
 
 
 def kappa_together(found: Kappa, pairs: NDArray[Any], together: NDArray[np.int64]) -> Kappa:
@@ -422,7 +421,7 @@ def _typed(ids: Any) -> NDArray[Any]:
 def _canonical(ids: NDArray[Any], pairs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ids of the people in pairs, ascending, and the pairs in canonical order by place among them."""
     order = order_of_ids(ids)
-    edges = records_of(pairs, rank=ranks(order)).members
+    edges = canonical_records(pairs, rank=ranks(order)).members
     people = ids if order is None else ids[order]
     paired = np.zeros(len(people), dtype=np.bool_)
     paired[edges] = True

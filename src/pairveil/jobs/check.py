@@ -100,6 +100,9 @@ class AuditJob(Job):
     exact: bool = option(
         False, "One fit, no statistics: each query's largest move over its charge."
     )
+    score: float | None = option(
+        None, "With --exact: a fit with --score of this epsilon, both parts.", min=0.001, max=50.0
+    )
     learner: str = option(DEFAULT_LEARNER, f"For --target learner. {LEARNER_HELP}")
     classes: bool = option(False, "Audit its fit of people with classes.")
     mechanism: str | None = option(
@@ -142,6 +145,8 @@ class AuditJob(Job):
             )
         if not self.exact and self.mechanism is not None:
             raise InputError("--mechanism goes with --exact")
+        if self.score is not None and (not self.exact or self.classes):
+            raise InputError("--score goes with --exact, and is of pairs: leave --classes out")
         compared = self.adjacency or "zero-out"
         records = "classes" if self.classes else None
         if self.exact:
@@ -182,20 +187,23 @@ class AuditJob(Job):
         tell.result(found.to_dict())
 
     def _exactly(self, adjacency: Any, records: str | None, tell: Telling) -> None:
-        from pairveil.audit import audit_exactly
+        from pairveil.audit.exact_audit import audit_exactly, audit_scored
         from pairveil.audit.targets import KAPPA
         from pairveil.learners import learner_class
 
         kind, findings = learner_class(self.learner), {}
         promise = {"epsilon": self.epsilon, "unit": self.unit, "adjacency": adjacency}
         for noise in [self.mechanism] if self.mechanism else NOISES:
-            findings[noise] = audit_exactly(
-                kind(**promise, mechanism=noise),
-                kappa=KAPPA.get(self.unit, 1),
-                n_features=self.features,
-                random_state=self.seed,
-                records=records,
-            )
+            made, how = kind(**promise, mechanism=noise), {"random_state": self.seed}
+            on: dict[str, Any] = {
+                "kappa": KAPPA.get(self.unit, 1),
+                "n_features": self.features,
+                **how,
+            }
+            if self.score is None:
+                findings[noise] = audit_exactly(made, records=records, **on)
+            else:
+                findings[noise] = audit_scored(made, self.score, **on)
         # A violated claim is shown first, whichever noise it is of.
         shown = max(findings, key=lambda noise: findings[noise].verdict == "violated")
         found, verdicts = findings[shown], {noise: one.verdict for noise, one in findings.items()}

@@ -73,7 +73,7 @@ class DemoJob(Job):
         tell.say(f"Forecast from public numbers: {forecast_of(forecast)}")
         learn(learner, prepared, tell)
         with tell.waiting("measuring on the test students"):
-            scores, curve = score_public(data, X[test], classes[test], learner)
+            scores, curve = score_students(data, X[test], classes[test], learner)
         with tell.waiting("attacking the release, and one without privacy"):
             attacked = attack(data, self.epsilon)
         kept = gain_kept(*(scores[f"{of}pair_auc"] for of in ("", "euclidean_", "reference_")))
@@ -104,7 +104,7 @@ def forecast_of(gain: Any) -> str:
     return f"eight in ten fits like it kept {share} of what learning without privacy gains."
 
 
-def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:
+def score_students(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:
     """Scores on the public test students: this fit's, Euclid's, non-private, and a small curve."""
     from pairveil.evaluation.scores import pair_auc
     from pairveil.learners.contrastive.learner import ContrastiveMetricLearner, DPPMetricLearner
@@ -119,8 +119,7 @@ def score_public(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[st
         "reference_pair_auc": auc(ContrastiveMetricLearner().fit(data).components_),
     }
     points = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for epsilon in CURVE_EPSILONS:
             runs = [
                 auc(DPPMetricLearner(epsilon=epsilon, random_state=seed).fit(data).components_)
@@ -164,6 +163,10 @@ def tell_demo(
     """Two facts that a person remembers, and where to go on."""
     plain, learned = scores["euclidean_pair_auc"], scores["pair_auc"]
     share = "all" if kept >= 1 else f"{kept:.0%}"
+
+    def of_100(name: str) -> str:
+        return f"{100 * attacked[name] / attacked['guesses']:.0f}"
+
     why = " Noise hid what was learned, so plain distance was released." if learned == plain else ""
     tell.say(
         "",
@@ -171,9 +174,9 @@ def tell_demo(
         f"like one {100 * plain:.0f} times in 100, the released metric {100 * learned:.0f}, learning without "
         f"privacy {100 * scores['reference_pair_auc']:.0f}: {share} of the gain is kept.{why}",
         f"2. What it hides. Someone knows every label but one, and guesses that one from the metric. Learned "
-        f"without privacy, it gave the label away {attacked['right_without_privacy']} times in "
-        f"{attacked['guesses']}; learned as here, and with every noisy sum in sight, {attacked['right']} "
-        f"times, a coin {attacked['guesses'] // 2}. Proved: at most "
+        f"without privacy, it gave the label away {of_100('right_without_privacy')} times in 100; learned as "
+        f"here, and with every noisy sum in sight, {of_100('right')} times, a coin 50 "
+        f"({attacked['guesses']} games). Proved: at most "
         f"{times_in_100(certificate.best_guess())} times in 100 (epsilon {round_up(certificate.epsilon)}, "
         f"delta {certificate.delta:g}). Someone who lacks more labels that hang together can learn more: "
         "docs/threat-model.md.",

@@ -46,12 +46,12 @@ from pairveil.jobs.spending import (
     about,
     learn,
     promised,
+    spends,
     tell_epsilons,
     tell_released,
 )
 from pairveil.learners import DEFAULT_LEARNER, LEARNERS, learner_class
 from pairveil.privacy.mechanisms import NOISES
-from pairveil.privacy.units import round_up
 from pairveil.records.kinds import KINDS
 
 FILES_OF = {
@@ -79,6 +79,8 @@ _NOT_TUNED = {
     "audit": "the attack is on the plan of a single fit",
     "score": "a search scores its trials, and releases the best score",
 }
+WIDE = 0.3
+"""An interval wider than this says little of a number between a half and 1."""
 _NOT_SCORED = {
     "kappa": "pairs that are declared to change together may be of people on both sides",
     "dask": "the pairs held out are scored on this machine",
@@ -217,8 +219,8 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
     name: ClassVar = "fit"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "schema", "classes", "id", "epsilon", "delta", "unit", "score", "ledger", "budget",
-        "checkpoint", "dry_run", "report", "overwrite", "json",
+        "out", "schema", "id", "left", "right", "label", "leave_out", "epsilon", "delta", "unit", "score",
+        "ledger", "budget", "dry_run", "report",
     )  # fmt: skip
 
     features: str = argument("FEATURES", FEATURES_HELP, None)  # none with --parties
@@ -253,8 +255,8 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
     )
     score: float | None = option(
         None,
-        "Keep some people out of learning and score the metric on their pairs, for this epsilon of theirs: "
-        "part of --epsilon, in the same certificate.",
+        "Keep some people out of learning and score the metric on their pairs for this epsilon, in the same "
+        "certificate. As much as --epsilon costs no more: nobody is in both parts.",
         panel=PRIVACY,
         label="Score it on people kept out of learning",
     )
@@ -364,7 +366,10 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
         if self.audit:
             from pairveil.audit.targets import released_plan
 
-            released_plan(promised(prepared))  # refuses what cannot be attacked, before it is spent
+            for part in (
+                (0, 1) if self.score else (0,)
+            ):  # refuses what cannot be attacked, before it is spent
+                released_plan(promised(prepared), part)
         return prepared
 
     def show(self, prepared: Any, tell: Telling) -> None:
@@ -375,6 +380,17 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             return
         usual = self.learner == DEFAULT_LEARNER
         tell_plan(tell, planned, prepared.recipe.headline, expected=usual)
+        if self.score is not None:
+            width = prepared.score.expected_width()
+            tell.say(
+                f"The score will be an interval about {100 * width:.0f} in 100 wide."
+                + (" That says little." if width > WIDE else "")
+                + (
+                    f" --score {self.epsilon:g} costs no more: nobody is in both parts."
+                    if self.score < self.epsilon
+                    else ""
+                )
+            )
         if tell.talks:  # counting takes time
             tell_better_selection(tell, prepared.records, planned.unit)
 
@@ -479,7 +495,8 @@ def _scored(fitted: Any, tell: Telling) -> dict[str, Any]:
         return {}
     spent = found.certificate
     ours, plain = (
-        f"{100 * one.value:.0f} times in 100 ({100 * one.low:.0f} to {100 * one.high:.0f})"
+        f"{100 * one.low:.0f} to {100 * one.high:.0f} times in 100"
+        + (f" (best estimate {100 * one.value:.0f})" if one.high - one.low <= WIDE else "")
         for one in found.aucs
     )
     tell.say(
@@ -558,8 +575,7 @@ def tell_plan(tell: Telling, planned: Any, headline: str, *, expected: bool = Tr
     )
     asked = "once" if main["steps"] == 1 else f"{main['steps']:,} times"
     tell.say(
-        f"Spends epsilon {round_up(planned.epsilon)} at delta {planned.delta:g} to protect one "
-        f"{planned.unit}.",
+        spends(planned),
         f"{line}.",
         f"Noise: '{headline}' is asked {asked}, with noise on each entry "
         f"{main['noise_multiplier']:.3g} times the most that one {one} can add; other queries: "

@@ -106,6 +106,7 @@ class Job:
     panel: ClassVar[str]
     shown: ClassVar[tuple[str, ...]] = ()  # options of the short help; none: all are short enough
     notes_in_json: ClassVar[bool] = False  # what was warned of is part of the output
+    describes: ClassVar[bool] = False  # it is where notes on cells name the columns
     extra: ClassVar[str] = "learn"  # brings the packages that the job imports
 
     json: bool = option(False, "Print one JSON object and nothing else.")

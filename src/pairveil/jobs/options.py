@@ -311,12 +311,12 @@ def write_page(
     if said.public_test is not None:
         data = _with_public_test(data, folder, said.public_test, str(classes), id)
     if said.audit:
-        from pairveil.audit.targets import audit_target, released_plan
+        from pairveil.audit.targets import attack_plan
 
         if data.certificate is None:
             raise InputError("this release has no certificate: there is no claim to audit")
         with (tell or Telling()).waiting("attacking the plan"):
-            found = audit_target(released_plan(data.certificate), random_state=0)
+            found = attack_plan(data.certificate)
         data = replace(data, audit=found)
     return write(data, folder / "report.html" if out is None else out), data
 
@@ -325,12 +325,12 @@ def _with_public_test(data: Any, folder: Path, table: Path, column: str, id: str
     from pairveil.jobs.reading import read_people_of
     from pairveil.records.readers import read_classes
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.facts import scaled, score_public
+    from pairveil.report.facts import before_learning, score_public
 
     metric = ReleasedMetric.load(folder)
     people, classes = read_people_of(metric, table, id), read_classes(table, column)
     test, points = score_public(metric, people.values, classes, table.name)
-    test = replace(test, reference=yardstick(scaled(metric, people.values), classes))
+    test = replace(test, reference=yardstick(before_learning(metric, people.values), classes))
     summary = replace(data.summary, points=points)
     return replace(data, public_test=test, expected=_expected(data.certificate), summary=summary)
 
@@ -365,8 +365,7 @@ def yardstick(X: NDArray[np.float64], classes: ArrayLike) -> float | None:
     for learn, score in (halves, halves[::-1]):
         pairs = design_pairs(len(learn), how="paths", random_state=0)
         data = PairSet(X[learn], pairs, label_pairs(pairs, labels[learn]))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PairveilWarning)
+        with warnings.catch_warnings(action="ignore", category=PairveilWarning):
             learned = ContrastiveMetricLearner(data_norm=longest).fit(data)
         scores.append(pair_auc(learned.components_, X[score], labels[score], n_pairs=20_000))
     return float(np.mean(scores))

@@ -53,6 +53,9 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
     features: Path | None = option(
         None, "Check too that everybody in the pairs is in this table of people, once.", panel=FILES
     )
+    levels: Path | None = option(
+        None, "Check too that every pair is in this table of comparison levels, once.", panel=FILES
+    )
     id: str = option("id", "Column of --features with the person's id.", panel=FILES)
 
     def work(self, tell: Telling) -> None:
@@ -60,8 +63,7 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
         from pairveil.graph.kappa import kappa
         from pairveil.records.identity import index_pairs
 
-        whole = self.features is not None
-        more: dict[str, Any] = {"whole": whole}
+        more: dict[str, Any] = {"whole": self.features is not None or self.levels is not None}
         if self.label is not None:
             more |= {"labels": True, "label": self.label, "zero_means": self.zero_means}
         listed = self.read_graph(self.pairs, **more)
@@ -70,6 +72,12 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
 
             people = read_ids(self.features, self.id, self.merge_similar_ids)
             listed, _ = self.sifted(people, listed)
+        if self.levels is not None:
+            from pairveil.records.readers import read_levels
+
+            aside, same = (self.label or "label",), self.merge_similar_ids
+            table = read_levels(self.levels, self.left, self.right, aside, merge_similar_ids=same)
+            listed, _ = self.sifted(table, listed)
         edges = index_pairs(replace(listed, labels=None, null=None)).pairs
         numbers = kappa(edges)
         if tell.talks:
@@ -174,10 +182,10 @@ def _in_order(
 
     A pair with contradicting labels is written with both: whoever reads the file finds what was there.
     """
-    from pairveil.records.canonical import NULL, records_of
+    from pairveil.records.canonical import NULL, canonical_records
 
     labels = None if found.labels is None else found.labels[kept]
-    records = records_of(found.pairs[kept], labels)
+    records = canonical_records(found.pairs[kept], labels)
     ends = found.ids[records.members]
     if records.content is None:
         return dict(zip(names, ends.T, strict=False))
@@ -203,7 +211,7 @@ def _other_columns(path: Path, reading: PairOptions) -> dict[str, Any]:
     names = [name for name in table.names if name not in own]
     if not names:
         return {}
-    read = pa.Table.from_batches(table.batches(dict.fromkeys(names, "text")))
+    read = pa.Table.from_batches(table.batches(names))
     found = {name: read.column(name).combine_chunks() for name in names}
     for name, column in found.items():
         if pa.types.is_dictionary(column.type):

@@ -25,11 +25,11 @@ from pairveil.jobs.options import (
 from pairveil.jobs.reading import (
     Source,
     Training,
+    bring_to_scale,
     kept_of,
     read_column,
     read_rows,
     read_training,
-    scaled,
 )
 from pairveil.jobs.spending import Spending, tell_epsilons, tell_released
 
@@ -373,7 +373,7 @@ class FederateJob(PeopleOptions, PairOptions, ScalingOptions, JointOptions, Spen
         raw, facts = read_rows(
             Path(self.features), self, self.merge_similar_ids, [self.site], self.leave_out
         )
-        people = scaled(raw, facts, self)[0]
+        people = bring_to_scale(raw, facts, self)[0]
         whole = PairSet.join(
             people, self.sifted(people, self.read_pairs(self.pairs, whole=True))[0]
         )

@@ -56,8 +56,7 @@ class SchemaJob(IdOption, Job):
     def work(self, tell: Telling) -> None:
         """Look at names and kinds of columns, and write the template."""
         from pairveil.files import file_draft
-        from pairveil.records.files import decimal_mark
-        from pairveil.records.readers import guess_types
+        from pairveil.records.readers import guess_decimal, guess_types
         from pairveil.schema.schema import template
 
         out = self.out
@@ -68,7 +67,7 @@ class SchemaJob(IdOption, Job):
                 f"{out} is there already, and may be filled in: say --overwrite to lose it"
             )
         types = guess_types(self.features, self.id, self.classes)
-        text = template(types, self.features.name, decimal_mark(self.features))
+        text = template(types, self.features.name, guess_decimal(self.features))
         with file_draft(out) as draft:
             draft.write_text(text, encoding="utf-8")
         rows = [
@@ -78,7 +77,7 @@ class SchemaJob(IdOption, Job):
         tell.table(f"{len(types)} columns", ["column", "type", "to fill in"], rows)
         tell.say(
             f"Complete {out} from public knowledge (open it in a text editor), then: "
-            f"pairveil plan {self.features} PAIRS --schema {out}"
+            f"pairveil plan {self.features}{'' if self.classes else ' PAIRS'} --schema {out}"
         )
         columns = [{"name": name, "type": guess.type} for name, guess in types.items()]
         tell.result({"out": str(out), "columns": columns})
@@ -102,6 +101,7 @@ class PlanJob(TrainingOptions, Job):
 
     name: ClassVar = "plan"
     panel: ClassVar = RELEASE
+    describes: ClassVar = True
 
     epsilon: list[float] | None = option(
         None, "Plan for this one (repeatable). [default: 0.3 to 8]"

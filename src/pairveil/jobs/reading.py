@@ -140,7 +140,7 @@ def kept_of(people: Any, values: Any) -> Any:
     return values if people.rows is None or values is None else values[people.rows - 1]
 
 
-def scaled(people: Any, schema: Any, scaling: ScalingOptions) -> tuple[Any, Any]:
+def bring_to_scale(people: Any, schema: Any, scaling: ScalingOptions) -> tuple[Any, Any]:
     """People brought to scale, and the public factor that each column was brought by."""
     from pairveil.records.scaling import PublicBounds, scale_to_bounds
     from pairveil.records.validation import check_data_norm
@@ -173,9 +173,7 @@ def read_column(features: str | Path, column: str | None, option: str) -> Any:
     else:
         table = open_table(features)
         table.require([column], f"Name one of these with {option}")
-        values = [
-            one for batch in table.batches({column: "text"}) for one in batch.column(0).to_pylist()
-        ]
+        values = [one for batch in table.batches([column]) for one in batch.column(0)]
     texts = [(cell_text(one) or "").strip() or None for one in values]
     return np.array(texts, dtype=object)
 
@@ -215,14 +213,15 @@ def read_training(
     lenient = reading.leave_out or of.records.pairwise
     with noticing_swapped(of, reading.left, reading.right, used.schema):
         raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart, lenient)
-    people, scale = scaled(raw, facts, scaling)
+    people, scale = bring_to_scale(raw, facts, scaling)
 
     def training(data: Any, pairs: Any = None) -> Training:
         return Training(lambda one: one.prepare(data), people.names, scale, pairs, facts)
 
     if of.classes is not None:
         dealt = kept_of(people, dealt) if np.ndim(dealt) else dealt
-        given = (people.values, kept_of(people, classes), of.public, dealt)
+        values, null = people.readable()
+        given = (values, np.where(null, None, kept_of(people, classes)), of.public, dealt)
         who = {"ids": people.ids, "together": kept_of(people, shared)}
         return training(None)._replace(prepare=lambda one: one.prepare_classes(*given, **who))
     file = Path(str(of.pairs))
@@ -340,6 +339,9 @@ def read_placed(
     )
     shared = {}
     if together is not None:
-        values = kept_of(people, read_column(features, together, "--together"))
-        shared = {"together": dict(zip(found.ids.tolist(), values.tolist(), strict=True))}
-    return Placed(people.values, found.pairs, found.ids[found.pairs], found.labels, shared)
+        said = kept_of(people, read_column(features, together, "--together"))
+        shared = {"together": dict(zip(found.ids.tolist(), said.tolist(), strict=True))}
+    values, null = people.readable()
+    assert found.labels is not None
+    labels = np.where(null[found.pairs].any(axis=1), 0, found.labels).astype(np.int8)
+    return Placed(values, found.pairs, found.ids[found.pairs], labels, shared)

@@ -11,6 +11,7 @@ time and the same command simply goes on:
 4. everything is written into the draft, a report included, and committed once;
 5. the result is told; last of all the checkpoint goes (`Telling.done`), at the command line in the moment in
    which the process ends: until then a kill is one of a job that is not finished, and its rerun is free.
+   Where a job may overwrite, the checkpoint stays: nothing else would keep a rerun from being charged.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from pairveil.jobs.job import OUTPUT, PRIVACY, Telling, option
 from pairveil.privacy.units import round_up, times_in_100
 from pairveil.privacy.verdict import Verdict, releases_of, verdict
 
-CHECKPOINT_HELP = "File to resume from if this is killed; nothing is spent twice."
+CHECKPOINT_HELP = (
+    "File to resume from if this is killed; nothing is spent twice. Kept with --overwrite."
+)
 
 
 @dataclass
@@ -157,7 +160,7 @@ class Spending:
             said = (
                 f"allows epsilon {kept.epsilon:g} at delta {kept.delta:g} (unit '{kept.unit}', "
                 f"{kept.adjacency}); {before:.3g} is spent, {after:.3g} will be after this."
-            )
+            ) + kept.why_more(prepared.cost())
         tell.say(f"Ledger: {self.ledger} {said}")
         return releases_of(kept, None if charged else prepared.cost())
 
@@ -193,8 +196,10 @@ class Spending:
             if held is not None:
                 held.close()
             raise
-        if held is not None:  # last: whoever did not see the result runs the same again at no cost
-            held.close() if charge.keeps else tell.done(held)
+        # Last: whoever did not see the result runs the same again at no cost. Without the checkpoint that
+        # is refused where the output is there, and would be charged where it may be overwritten.
+        if held is not None:
+            held.close() if charge.keeps or self.overwrite else tell.done(held)
 
 
 def promised(prepared: Any) -> Any:
@@ -204,6 +209,14 @@ def promised(prepared: Any) -> Any:
             "--epsilon inf promises nothing: there is nothing to release; choose a number"
         )
     return prepared.certificate
+
+
+def spends(planned: Any) -> str:
+    """What a fit will spend, for its first line."""
+    return (
+        f"Spends epsilon {round_up(planned.epsilon)} at delta {planned.delta:g} to protect one "
+        f"{planned.unit}."
+    )
 
 
 def about(prepared: Any, *public: Any) -> Any:

@@ -47,18 +47,18 @@ from pairveil.learners.inputs import (
     RawRows,
     Resolved,
     check_common,
+    given_pairs,
     ids_of,
     own_secret,
     plain_parameters,
-    resolve_training,
-    rows_of,
+    row_numbers,
     without_ids,
 )
 from pairveil.learners.preparing import (
     Prepared,
     PreparedRecords,
     cut_pairs,
-    prepare,
+    plan_fit,
     prepare_records,
 )
 from pairveil.privacy.certificate import Certificate
@@ -68,6 +68,7 @@ from pairveil.privacy.noise import NoiseSource, SeededNoise, TrustedNoise
 from pairveil.privacy.profile import epsilon_of
 from pairveil.privacy.units import UNITS, Adjacency, Unit
 from pairveil.records.kinds import KINDS, PAIRS
+from pairveil.records.pairset import PairSet
 from pairveil.records.records import Records
 
 # ---- charging a ledger ---------------------------------------------------------------------------
@@ -468,13 +469,17 @@ class PrivateLearner(WithoutData):
     def _read_pairs(self, pairs: Any, y: Any, *, learning: bool, quiet: bool = False) -> Resolved:
         """Labelled pairs whose rows are as this learner sees them, or as its metric takes them."""
         if quiet:  # said already
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", PairveilWarning)
+            with warnings.catch_warnings(action="ignore", category=PairveilWarning):
                 return self._read_pairs(pairs, y, learning=learning)
+        given, inferred = self._given_pairs(pairs, y, learning=learning)
+        return Resolved(*given.canonical(), inferred)
+
+    def _given_pairs(self, pairs: Any, y: Any, *, learning: bool) -> tuple[PairSet, bool]:
+        """The same in the order given, and whether the topology was read off equal rows."""
         table = self.preprocessor
-        named, people = rows_of(pairs, table), without_ids(table)
+        named, people = row_numbers(pairs, table), without_ids(table)
         read, preprocessor = RawRows.of(self).inputs(named, people, learning=learning)
-        return resolve_training(read, y, preprocessor, ids=ids_of(table))
+        return given_pairs(read, y, preprocessor, ids_of(table))
 
     def _check(self, given: Any, n_features: int) -> None:
         """Refuse senseless values of the learner's own parameters, before anything is spent."""
@@ -581,7 +586,7 @@ class PrivateLearner(WithoutData):
         return given
 
     def _planned(self, given: Any, records: PreparedRecords, secret: bytes | None) -> Prepared:
-        made = prepare(self._recipe(given, records), given, records, self._noise())
+        made = plan_fit(self._recipe(given, records), given, records, self._noise())
         return replace(made, about=RawRows.of(self).named(self._about(made)), secret=secret)
 
     def _about(self, prepared: Prepared) -> str:

@@ -48,8 +48,8 @@ from pairveil.learners.preparing import (
     groups_of,
     pairs_of,
     prepare_records,
+    public_facts,
     refuse_together,
-    setting_of,
 )
 from pairveil.learners.recipes import fitted, leading, packed, triangle, unpacked
 from pairveil.privacy.certificate import Certificate
@@ -527,7 +527,7 @@ def learns_in_steps(facts: PublicFacts, n_classes: int) -> bool:
 
 def class_recipe(given: Any, people: PreparedRecords) -> Recipe:
     """Steps or statistics, by `learns_in_steps`; parameters plain: n_components and those of the promise."""
-    k, facts = people.used.n_classes, setting_of(given, people, given.delta)
+    k, facts = people.used.n_classes, public_facts(given, people, given.delta)
     made = StepsRecipe if learns_in_steps(facts, k) else ScatterRecipe
     return made(k, given.n_components)
 
@@ -767,7 +767,7 @@ class LearnsFromClasses(PrivateLearner):
         records = super()._prepare_records(given, found)
         if not isinstance(found.data, People):
             return records
-        if not learns_from_pairs(setting_of(given, records, given.delta), found.data.n_classes):
+        if not learns_from_pairs(public_facts(given, records, given.delta), found.data.n_classes):
             return records
         pairs = pairs_of(given, records.used, records.together)
         facts = {name: found.facts[name] for name in ("classes", "public", "for_release")}

@@ -26,7 +26,7 @@ from pairveil.engine.statistics import TILE, Statistic, dense_rows
 from pairveil.errors import DataWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.contrastive.recipe import ContrastiveRecipe
-from pairveil.learners.inputs import Resolved, as_features, is_whole, rows_of, without_ids
+from pairveil.learners.inputs import Resolved, as_features, check_whole, row_numbers, without_ids
 from pairveil.learners.preparing import Prepared, PreparedRecords, clusters_of
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm, to_grid
@@ -79,8 +79,8 @@ def k_means(space: FloatArray, n_clusters: int) -> IntArray:
     """Plain k-means, the same whenever it is called."""
     from sklearn.cluster import KMeans
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer distinct points than clusters
+    # fewer distinct points than clusters
+    with warnings.catch_warnings(action="ignore"):
         found = KMeans(n_clusters, n_init=STARTS, random_state=0).fit_predict(space)
     return np.asarray(found, dtype=np.int64)
 
@@ -146,8 +146,8 @@ def _neighbourhoods(points: FloatArray, n_clusters: int) -> FloatArray:
         n_neighbors=min(NEIGHBOURS, len(points) - 1),
         random_state=0,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a graph in several parts is fine here
+    # a graph in several parts is fine here
+    with warnings.catch_warnings(action="ignore"):
         return np.asarray(made.fit_transform(points), dtype=np.float64)
 
 
@@ -205,7 +205,7 @@ def votes_of(labels: IntArray, links: IntArray, norm: Norm) -> tuple[FloatArray,
     return apart / (longest * (1 + 1e-12)), longest
 
 
-def choose(agreement: FloatArray, together: FloatArray, noise: float) -> int:
+def choose_clustering(agreement: FloatArray, together: FloatArray, noise: float) -> int:
     """Which clustering to take: a post-processing of the released counts.
 
     A clustering cannot lead plain k-means, the first, by more links than the two differ on. Where the noise
@@ -257,10 +257,8 @@ class LinkedRecipe:
 
     def run(self, plan: Plan, engine: Engine) -> Clustered:
         """Learn the metric, cluster the points in several ways, and ask which of them the links like."""
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DataWarning
-            )  # a metric that stays Euclidean is no loss here
+        # a metric that stays Euclidean is no loss here
+        with warnings.catch_warnings(action="ignore", category=DataWarning):
             metric = self.metric.run(plan, engine)
         names, labels = candidates(
             self.points, np.asarray(metric), self.n_clusters, spectral=self.spectral
@@ -269,7 +267,7 @@ class LinkedRecipe:
         votes, longest = votes_of(labels, self.links, query.mechanism.norm)
         agreement = engine.answer(query, LinkVotes(votes)) * longest / 2
         noise = query.noise_std(LinkVotes.clip) * longest / 2
-        best = choose(agreement, together_of(labels, self.links), noise)
+        best = choose_clustering(agreement, together_of(labels, self.links), noise)
         return Clustered(labels[best], names[best], tuple(names), agreement)
 
 
@@ -418,7 +416,7 @@ class PrivateConstrainedKMeans(PrivateLearner):
         table = without_ids(data) if links is None else links.features
         points = _checked_points(table, given.n_clusters)
         if links is None:
-            ml, cl = (rows_of(one, data, "X") for one in (ml, cl))
+            ml, cl = (row_numbers(one, data, "X") for one in (ml, cl))
             links = links_between(on_one_scale(points), ml, cl)
         count_contradictions(links)
         return Resolved(
@@ -465,8 +463,7 @@ def _checked_points(X: Any, n_clusters: Any) -> FloatArray:
     if not np.isfinite(points).all():
         row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
         raise InputError(f"a feature is missing or infinite, first in row {row} of X")
-    if not (is_whole(n_clusters) and n_clusters >= 2):
-        raise InputError("n_clusters must be a whole number, at least 2")
+    check_whole("n_clusters", n_clusters, least=2)
     if n_clusters > len(points):
         raise InputError(f"{n_clusters} clusters are more than the {len(points)} points")
     return points

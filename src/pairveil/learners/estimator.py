@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from html import escape
 from typing import Any, Self
 
@@ -22,6 +24,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.metrics import roc_auc_score
+from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.validation import check_is_fitted
 
 from pairveil.array_types import FloatArray
@@ -49,7 +52,7 @@ from pairveil.learners.inputs import (
     lookup,
     name_of_pairs,
     own_secret,
-    rows_of,
+    row_numbers,
     without_ids,
 )
 from pairveil.learners.preparing import Prepared
@@ -69,6 +72,10 @@ from pairveil.records.pairset import PairSet
 from pairveil.schema.schema import Schema
 
 # ---- what follows from components_ ---------------------------------------------------------------
+
+
+class _NoThreshold(InputError):
+    """Raised by predict."""
 
 
 class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithoutData):
@@ -114,7 +121,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         X = in_order(X, names)
         array = X if sparse.issparse(X) else np.asarray(X)
         if array.ndim == 1:
-            rows = rows_of(array, self.preprocessor)
+            rows = row_numbers(array, self.preprocessor)
             points = lookup(without_ids(self.preprocessor), rows, names)
         else:
             points = as_features(array)
@@ -163,7 +170,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def pair_distance(self, pairs: Any) -> FloatArray:
         """Learned distance of each pair, (K, 2, d) feature rows or (K, 2) indices."""
         check_is_fitted(self, "components_")
-        array = as_pair_array(rows_of(pairs, self.preprocessor))
+        array = as_pair_array(row_numbers(pairs, self.preprocessor))
         left, right = self.transform(array[:, 0]), self.transform(array[:, 1])
         return np.asarray(np.linalg.norm(left - right, axis=1))
 
@@ -280,7 +287,7 @@ class PairMetric(ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """+1 for pairs nearer than the threshold, -1 for the others."""
         check_is_fitted(self, "components_")
         if not hasattr(self, "threshold_"):
-            raise InputError(
+            raise _NoThreshold(
                 "predict needs a threshold: call set_threshold(t) or calibrate_threshold(pairs, y) first "
                 "(a private fit does not set one, because that would look at the training pairs again)"
             )
@@ -355,10 +362,11 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
     def __sklearn_clone__(self) -> Self:
         """A copy for a search; refused where the search would spend on scores that no fold can have."""
         of_pairs = getattr(self, "classes", None) is None  # else a pipeline's last step is scored
-        if of_pairs and math.isfinite(self.epsilon) and _predictions_are_scored():
+        problem = _of_scoring(self) if of_pairs and math.isfinite(self.epsilon) else None
+        if problem is not None:
             raise InputError(
-                "this scoring (as 'accuracy' does) needs predict, and predict needs a threshold that a "
-                "private fit does not set: score by 'roc_auc', or leave scoring out. Nothing was spent"
+                f"this scoring fails for a private fit ({problem}): score by 'roc_auc', or leave scoring "
+                "out. Nothing was spent"
             )
         return super().__sklearn_clone__()
 
@@ -548,27 +556,48 @@ def _graphs(records: Any) -> tuple[GraphSummary | None, GraphSummary | None]:
     )
 
 
-def _asked_by(scorer: Any) -> tuple[str, ...]:
-    """What a scorer asks of an estimator; of a function, the names that stand in it."""
-    names: tuple[str, ...] = getattr(getattr(scorer, "__code__", None), "co_names", ())
-    return (*names, getattr(scorer, "_response_method", ""))
-
-
-def _predictions_are_scored() -> bool:
-    """Whether a search or cross-validation that is making clones scores them by ``predict``.
+def _of_scoring(learner: PrivateMetricLearner) -> Exception | None:
+    """Why a search or cross-validation that is making clones cannot score them.
 
     scikit-learn asks no estimator which scorers it will meet, and turns the error of a score into nan after
-    the fit was charged. So the scorers of the calling search are looked up; unknown ones pass.
+    the fit was charged. So the scorers of the calling search are looked up, and tried beforehand.
     """
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("sklearn."):
             held = frame.f_locals
             scorers = held.get("scorers", held.get("scorer"))  # of a search, or of a curve
+            if frame.f_code.co_name == "cross_val_predict":
+                scorers = partial(_answer, str(held.get("method")))
             if scorers is not None:
                 every = getattr(scorers, "_scorers", {"score": scorers}).values()
-                return any("predict" in _asked_by(one) for one in every)
-            if frame.f_code.co_name == "cross_val_predict":
-                return bool(held.get("method") == "predict")
+                found = (_tried(one, learner, held.get("X")) for one in every)
+                return next((problem for problem in found if problem is not None), None)
         frame = frame.f_back  # type: ignore[assignment]
-    return False
+    return None
+
+
+def _answer(method: str, learner: Any, pairs: Any, _: Any) -> Any:
+    return getattr(learner, method)(pairs)
+
+
+def _tried(scorer: Any, learner: PrivateMetricLearner, X: Any) -> Exception | None:
+    """How a scorer fails on made-up pairs and a learner that learned nothing.
+
+    What else a function of the user's own may want of a fit is not known: it passes.
+    """
+    bare = type(learner)(**learner.get_params(deep=False)).set_params(accountant=None)
+    bare.components_, bare.n_features_in_ = np.ones((1, 1)), 1
+    bare.pair_distance = lambda pairs: np.linspace(1.0, 2.0, len(pairs))  # type: ignore[method-assign]
+    pairs = (
+        np.linspace(0.0, 1.0, 40).reshape(20, 2, 1)
+        if np.ndim(X) == 3
+        else np.arange(40).reshape(20, 2)
+    )
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            scorer(bare, pairs, np.resize([1, -1], 20))
+    except Exception as problem:
+        known = isinstance(problem, _NoThreshold) or isinstance(scorer, _BaseScorer)
+        return problem if known else None
+    return None

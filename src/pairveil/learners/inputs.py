@@ -112,12 +112,11 @@ def check_common(given: Any, units: tuple[str, ...] = UNITS) -> None:
 
     A learner need not have all of them: one of people selects no pairs.
     """
-    delta, named = given.delta, vars(given)
+    named = vars(given)
     if "data_norm" in named:
         check_bound("data_norm", given.data_norm)
     check_epsilon(given.epsilon)
-    if not (is_number(delta) and 0 < delta < 1):
-        raise InputError("delta must be a number between 0 and 1, both excluded")
+    check_share("delta", given.delta)
     for name, allowed in _CHOICES.items():
         if name in named:
             check_choice(name, named[name], units if name == "unit" else allowed)
@@ -140,6 +139,22 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse what is none of the names allowed."""
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(allowed)}")
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse what is no number between 0 and 1."""
+    if not (is_number(value) and 0 < value < 1):  # type: ignore[operator]
+        raise InputError(f"{name} must be a number between 0 and 1, both excluded")
+
+
+def check_whole(name: str, value: Any, *also: object, least: int = 1, most: int = 2**63) -> None:
+    """Refuse what is no whole number in a range, and none of what else is allowed (None, or a word)."""
+    if isinstance(value, str | None) and value in also:
+        return
+    if not (is_whole(value) and least <= value <= most):
+        numbers = f"of at least {least}" if most == 2**63 else f"from {least} to {most}"
+        allowed = [*map(repr, also), f"a whole number {numbers}"]
+        raise InputError(f"{name} must be {' or '.join(allowed)}")
 
 
 def check_bound(name: str, value: object) -> None:
@@ -287,22 +302,11 @@ class Resolved(NamedTuple):
     secret: bytes | None = None  # what pairs of row numbers are named with (`own_secret`)
 
 
-def resolve_training(
-    pairs: Any,
-    y: ArrayLike | None,
-    preprocessor: Any,
-    ids: Any = None,
-) -> Resolved:
-    """What was passed to ``fit``, as a function of the set of pairs: see `pairveil.records.canonical`.
-
-    ``ids`` name the rows of the preprocessor.
-    """
-    given, inferred = _given(pairs, y, preprocessor, ids)
-    return Resolved(*given.canonical(), inferred)
-
-
-def _given(pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any) -> tuple[PairSet, bool]:
-    """Pairs as a PairSet in the order given, and whether the topology was read off equal rows."""
+def given_pairs(
+    pairs: Any, y: ArrayLike | None, preprocessor: Any, ids: Any = None
+) -> tuple[PairSet, bool]:
+    """What was passed to ``fit`` as a PairSet in the order given, and whether the topology was read off
+    equal rows. ``ids`` name the rows of the preprocessor."""
     if isinstance(pairs, PairSet):
         if y is None and pairs.labels is not None:
             return pairs, False
@@ -432,7 +436,7 @@ def _distinct(people: People) -> People:
 ID = "id"
 
 
-def rows_of(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
+def row_numbers(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
     """Pairs, tuples or people as row numbers where text names people; anything else as it is."""
     if isinstance(pairs, Records) or sparse.issparse(pairs) or not hasattr(pairs, "__len__"):
         return pairs

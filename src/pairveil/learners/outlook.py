@@ -291,8 +291,8 @@ def outlook(
     blind = data.replace(labels=np.ones(data.n_pairs)).canonical()[0]
     kappas: dict[str, Kappa] = {}
     rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again
+    # each line would say the same again
+    with warnings.catch_warnings(action="ignore", category=PairveilWarning):
         for unit in units:
             for select in SELECTIONS_OF_PAIRS if selections is None else selections:
                 learner = DPPMetricLearner(**{"unit": unit, "select": select, **parameters})
@@ -355,8 +355,8 @@ def outlook_of(
     [(500, 'people', 1, True)]
     """
     rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PairveilWarning)  # each line would say the same again
+    # each line would say the same again
+    with warnings.catch_warnings(action="ignore", category=PairveilWarning):
         for unit in units:
             for epsilon in epsilons:
                 one = type(learner)(**learner.get_params(deep=False))

@@ -1,8 +1,8 @@
 """From parameters and records to a plan and its certificate, before any noise is drawn.
 
 Records are clipped, selected by what is public of them, and the costs of each unit are read off their graph
-(`material_of`, for every kind of record); `prepare` plans and certifies. `PrivateLearner.prepare` calls both,
-once per fit.
+(`prepare_records`, for every kind of record); `plan_fit` plans and certifies. `PrivateLearner.prepare` calls
+both, once per fit.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from pairveil.engine.backends.local import Chosen, choose, clipped
+from pairveil.engine.backends.local import Chosen, clipped, select_used
 from pairveil.engine.backends.parties import JointRecords, check_room
 from pairveil.engine.plan import SLACK_SHARE, Plan, PublicFacts, Recipe, plan_within
 from pairveil.errors import DataWarning, InputError, warn
@@ -30,7 +30,7 @@ from pairveil.graph.choosing import (
     select_tuples,
 )
 from pairveil.graph.kappa import Kappa, kappa, kappa_of_tuples
-from pairveil.learners.inputs import Resolved, is_whole, name_of_pairs
+from pairveil.learners.inputs import Resolved, check_whole, name_of_pairs
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.certificate import Certificate, parties_of
 from pairveil.privacy.mechanisms import Budget, mechanism_named
@@ -42,7 +42,6 @@ from pairveil.privacy.units import (
     LINKS_ALONE,
     PEOPLE_TOGETHER,
     POINTS_ARE_PUBLIC,
-    SELECTED_CAVEAT,
     UNITS,
     UNKNOWN_TOPOLOGY,
     WORDS,
@@ -50,7 +49,7 @@ from pairveil.privacy.units import (
     meanings_of,
 )
 from pairveil.privacy.verdict import delta_too_large
-from pairveil.records.groups import NO_CLASS, GroupSet, People, check_numbers, members_of
+from pairveil.records.groups import NO_CLASS, GroupSet, People, check_numbers, members_by_group
 from pairveil.records.identity import together_digest
 from pairveil.records.kinds import GROUPS, KINDS, Cost
 from pairveil.records.pairset import CountedPairs, PairSet
@@ -82,6 +81,12 @@ class PreparedRecords:
     # What else is public and a recipe takes: the items of a ranking, the points of a clustering
     about: Any = None
     parties: Mapping[str, Any] | None = None  # where several hold them, as certificates state it
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "what is prepared holds people's features and places in their owner's file, and cannot be "
+            "pickled: prepare it where it is fitted"
+        )
 
     @property
     def kind(self) -> str:
@@ -138,29 +143,32 @@ def prepare_records(given: Any, found: Resolved) -> PreparedRecords:
     if isinstance(data, Records) and not isinstance(data, CountedPairs):  # people's rows
         data = clipped(data, given.data_norm)
     kind, l2 = KINDS[data.kind], mechanism_named(given.mechanism).norm == "l2"
-    if kind.graph is None:
-        related = kind.touches.get("relationship", 1)
-        made = PreparedRecords(
-            data,
-            data,
-            range(_size(data)),
-            kind.costs(found.facts.get("kappas"), l2=l2),
-            _selection("all", None, related),
-        )
-        return _with_facts(made, found)
-    if kind.on_pairs and data.pairs is None:
-        # Nobody knows who is in which pair: somebody may be in all of them.
-        unknown: dict[Unit, int] = {u: 1 if u == "pair" else data.n_records for u in UNITS}
-        costs = kind.costs(unknown, l2=l2)
-        selection = _selection("all", None, data.n_records)
-        made = PreparedRecords(
-            data, data, range(data.n_records), costs, selection, (UNKNOWN_TOPOLOGY,)
-        )
-        return _with_facts(made, found)
+    known = kind.graph is None
+    if known or (kind.on_pairs and data.pairs is None):
+        # Where nobody knows who is in which pair somebody may be in all of them.
+        related = kind.touches.get("relationship", 1) if known else data.n_records
+        counted = found.facts.get("kappas")
+        if not known:
+            counted = {unit: 1 if unit == "pair" else related for unit in UNITS}
+        costs, public = kind.costs(counted, l2=l2), () if known else (UNKNOWN_TOPOLOGY,)
+        rows, selection = range(_size(data)), _selection("all", None, related)
+        return _with_facts(PreparedRecords(data, data, rows, costs, selection, public), found)
     chosen = _chosen(given, data, found.facts.get("entity_records"))
-    positions, rows = found.positions, chosen.rows
-    if positions is not None:
-        rows = positions[rows].astype(np.int64)
+    costs = kind.costs(_kappas(given, chosen.taken), l2=l2)
+    return _selected(given, found, data, chosen, costs)
+
+
+def _selected(
+    given: Any,
+    found: Resolved,
+    data: Any,
+    chosen: Chosen,
+    costs: Mapping[Unit, Cost],
+    group_limit: int | None = None,
+) -> PreparedRecords:
+    """Some of the records, by who is in which of them."""
+    rows, positions = chosen.rows, found.positions
+    caveat = None if len(rows) == data.n_records else WORDS[data.kind].dropped
     said = {
         ASSUMED_TOPOLOGY: found.inferred,
         PEOPLE_TOGETHER: getattr(data, "together", None) is not None,
@@ -169,18 +177,15 @@ def prepare_records(given: Any, found: Resolved) -> PreparedRecords:
     made = PreparedRecords(
         given=data,
         used=chosen.used,
-        used_rows=rows,
-        costs=kind.costs(_kappas(given, chosen.taken), l2=l2),
-        selection=_selection(
-            given.select,
-            None if chosen.used is data else WORDS[kind.name].dropped,
-            chosen.given.relationship,
-        ),
+        used_rows=rows if positions is None else positions[rows].astype(np.int64),
+        costs=costs,
+        selection=_selection(given.select, caveat, chosen.given.relationship),
         public=tuple(sentence for sentence, holds in said.items() if holds),
         # Who is who was read off the features: fine for a look, too weak for a promise to others.
         for_release=not found.inferred,
         given_kappa=chosen.given,
         used_kappa=chosen.taken,
+        group_limit=group_limit,
     )
     return _with_facts(made, found)
 
@@ -208,7 +213,7 @@ def _chosen(given: Any, data: Any, entity_records: int | None) -> Chosen:
             return Chosen(data, kept, full, full)
         used = data.subset(kept)
         return Chosen(used, kept, full, kappa_of_tuples(used))
-    found = choose(data, given.select, seed)
+    found = select_used(data, given.select, seed)
     if entity_records is None:
         return found
     if data.together is not None:
@@ -286,8 +291,7 @@ def check_entity_records(records: Any, pairs: Any) -> None:
     """Refuse a bound on a person's records that is no whole number above 0, or comes without pairs."""
     if records is None:
         return
-    if not (is_whole(records) and records >= 1):
-        raise InputError("entity_records must be a whole number, at least 1")
+    check_whole("entity_records", records)
     if pairs is None:
         raise InputError("entity_records goes with pairs, which name the records")
 
@@ -322,22 +326,8 @@ def cut_pairs(given: Any, found: Resolved) -> PreparedRecords:
     kept = select_pairs(data, "groups", random_state=seed, group_size=size)
     used = data if len(kept) == data.n_pairs else data.subset(kept)
     groups = GroupSet.of_pairs(used, components(used.pairs, used.n_people))
-    full = kappa(data.pairs)
-    made = PreparedRecords(
-        given=data,
-        used=groups,
-        used_rows=kept if found.positions is None else found.positions[kept],
-        costs=GROUPS.costs(),
-        selection=_selection(
-            given.select, None if used is data else SELECTED_CAVEAT, full.relationship
-        ),
-        public=(ASSUMED_TOPOLOGY,) if found.inferred else (),
-        for_release=not found.inferred,
-        given_kappa=full,
-        used_kappa=kappa(used.pairs),
-        group_limit=size,
-    )
-    return _with_facts(made, found)
+    chosen = Chosen(groups, kept, kappa(data.pairs), kappa(used.pairs))
+    return _selected(given, found, data, chosen, GROUPS.costs(), size)
 
 
 def refuse_together(together: Any) -> None:
@@ -388,7 +378,7 @@ def groups_of(given: Any, people: People, groups: Any) -> GroupSet:
         seed = selection_seed(given.random_state)
         members = design_groups(people.n_records, int(groups), random_state=seed)
     else:
-        members = members_of(check_numbers(groups, people.n_records))[0]
+        members = members_by_group(check_numbers(groups, people.n_records))[0]
     return GroupSet.of_classes(
         people.features, members, people.classes, people.ids, people.feature_names
     ).canonical()[0]
@@ -454,12 +444,12 @@ PARTIES_NEED = (
 )
 
 
-def prepare(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseSource) -> Prepared:
+def plan_fit(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseSource) -> Prepared:
     """Plan and certify a fit."""
     mechanism, costs, n = mechanism_named(given.mechanism), records.costs, records.used.n_records
     delta = 0.0 if mechanism.is_pure else given.delta
     left = delta * (1 - SLACK_SHARE) if noise.for_release else delta
-    facts = setting_of(given, records, left)
+    facts = public_facts(given, records, left)
     largest = max(cost.records for cost in costs.values())
     parties = parties_of(records.parties)
     if parties is not None and (mechanism.is_pure or not facts.budget.is_private):
@@ -501,7 +491,7 @@ def prepare(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseSo
     return Prepared(records, recipe, plan, certificate, noise)
 
 
-def setting_of(given: Any, records: PreparedRecords, delta: float) -> PublicFacts:
+def public_facts(given: Any, records: PreparedRecords, delta: float) -> PublicFacts:
     """The public numbers that a recipe may plan with, from plain parameters and prepared records."""
     return PublicFacts(
         Budget(given.epsilon, delta, records.costs[given.unit], given.adjacency),

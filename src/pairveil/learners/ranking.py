@@ -28,7 +28,7 @@ from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Statistic, dense_rows, row_norms, shrink
 from pairveil.errors import DataWarning, IdentityWarning, InputError, PrivateNote, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
-from pairveil.learners.inputs import Resolved, as_features, check_bound, is_number, is_whole
+from pairveil.learners.inputs import Resolved, as_features, check_bound, check_share, is_whole
 from pairveil.learners.preparing import Prepared, PreparedRecords, clusters_of
 from pairveil.learners.recipes import fitted
 from pairveil.privacy.grid import Norm
@@ -214,7 +214,7 @@ DRAWS = 10_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedDifferences:
     """What is public about all choices together: which differences were asked for, and with what weight."""
 
     differences: Any  # each pair of items once
@@ -240,7 +240,7 @@ class Asked:
 
 
 def fit_strengths(
-    asked: Asked, answer: FloatArray, noise: float, prior_std: float
+    asked: AskedDifferences, answer: FloatArray, noise: float, prior_std: float
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients and their covariance, from the noisy sum of ``weight y x`` over all choices."""
     d = len(answer)
@@ -360,7 +360,7 @@ class Ranked(NamedTuple):
 class RankingRecipe:
     """One noisy sum, and coefficients fitted to it."""
 
-    asked: Asked  # what is public about the choices
+    asked: AskedDifferences  # what is public about the choices
     items: Items
     # From coefficients to those of the items' own features; None where items have no features
     back: FloatArray | None
@@ -478,8 +478,7 @@ class PrivatePreferenceRanker(PrivateLearner):
     def _check(self, given: Any, n_features: int) -> None:
         del n_features
         check_bound("prior_std", given.prior_std)
-        if not (is_number(given.confidence) and 0 < given.confidence < 1):
-            raise InputError("confidence must be a number between 0 and 1, both excluded")
+        check_share("confidence", given.confidence)
 
     def _resolve(self, given: Any, data: Any, y: Any, *, items: Any = None) -> Resolved:
         """Choices as records of about the same length; what is public about them is in the recipe."""
@@ -567,13 +566,13 @@ class PrivatePreferenceRanker(PrivateLearner):
         return np.asarray(1 / (1 + np.exp(-apart)))
 
 
-def _asked(choices: Choices, weights: FloatArray) -> Asked:
+def _asked(choices: Choices, weights: FloatArray) -> AskedDifferences:
     """What is public about all choices, each pair of items once."""
     by_choice = np.repeat(weights, np.diff(choices.edges()))
     pairs, where = np.unique(choices.pairs, axis=0, return_inverse=True)
     left, right = pairs.T
     where = where.ravel()
-    return Asked(
+    return AskedDifferences(
         choices.features[left] - choices.features[right],
         np.bincount(where, by_choice, len(pairs)).astype(np.float64),
         np.bincount(where, by_choice**2, len(pairs)).astype(np.float64),

@@ -8,7 +8,7 @@ prints what that does to the gain kept (benchmarks/results/README.md).
 from __future__ import annotations
 
 import math
-from dataclasses import field, fields
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,11 +34,6 @@ def fitted(
 ) -> Any:
     """A field of a table of fitted numbers."""
     return field(default=value, metadata={"fitted": Fitted(meaning, origin, halved, doubled)})
-
-
-def numbers_of(table: Any) -> dict[str, tuple[float, Fitted]]:
-    """Value and description of each number of a table, by name."""
-    return {one.name: (getattr(table, one.name), one.metadata["fitted"]) for one in fields(table)}
 
 
 # ---- matrices of metrics: columns on one scale, directions shrunk against noise, Euclid beside few ----

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.gradients import (
+    SPREAD,
     SetGradient,
     by_role,
     sensitivity_of_sets,
     shrinking,
 )
-from pairveil.engine.loops import SPREAD
 from pairveil.engine.losses import TUPLE_LOSSES, TupleLoss
 from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Statistic, shrink
@@ -39,10 +39,10 @@ from pairveil.learners.inputs import (
     check_bound,
     check_choice,
     check_components,
+    check_whole,
     ids_of,
-    is_whole,
     resolve_tuples,
-    rows_of,
+    row_numbers,
     without_ids,
 )
 from pairveil.learners.preparing import Prepared, PreparedRecords
@@ -386,10 +386,7 @@ class _TupleLearner(PrivateMetricLearner):
         check_bound("margin", given.margin)
         if given.max_grad_norm != "auto":
             check_bound("max_grad_norm", given.max_grad_norm)
-        if given.n_steps != "auto" and not (
-            is_whole(given.n_steps) and 1 <= given.n_steps <= 10**5
-        ):
-            raise InputError("n_steps must be 'auto' or a whole number from 1 to 100000")
+        check_whole("n_steps", given.n_steps, "auto", most=10**5)
 
     def _loss(self, given: Any, size: int) -> str:
         """Name of the loss, for tuples of so many members."""
@@ -402,7 +399,7 @@ class _TupleLearner(PrivateMetricLearner):
 
     def _resolve(self, given: Any, data: Any, y: Any) -> Resolved:
         del given
-        named, people = rows_of(data, self.preprocessor), without_ids(self.preprocessor)
+        named, people = row_numbers(data, self.preprocessor), without_ids(self.preprocessor)
         table = RawRows.of(self).table(people, data)
         return Resolved(resolve_tuples(named, y, table, ids_of(self.preprocessor)))
 
@@ -525,8 +522,7 @@ class DPPTupletLearner(_TupleLearner):
     def _check(self, given: Any, n_features: int) -> None:
         super()._check(given, n_features)
         check_choice("loss", given.loss, tuple(TUPLE_LOSSES))
-        if given.C is not None and not (is_whole(given.C) and given.C >= 2):
-            raise InputError("C must be None or a whole number of at least 2")
+        check_whole("C", given.C, None, least=2)
 
     def _loss(self, given: Any, size: int) -> str:
         if given.loss == "pairs" and size < 4:

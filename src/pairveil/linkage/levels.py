@@ -168,16 +168,16 @@ def belief(size: int, *, matches: bool) -> FloatArray:
     return np.append(1 - agree, agree * ladder)
 
 
-def shrunk(counts: FloatArray, noise: float, total: float, *, matches: bool) -> FloatArray:
+def less_noise(counts: FloatArray, noise: float, total: float, *, matches: bool) -> FloatArray:
     """Noisy counts of the levels of one comparison, less their noise: m or u is their shares.
 
     ``noise``: its standard deviation on each. ``total``: about how many labels of this kind there are.
 
     Examples
     --------
-    >>> shrunk(np.array([10.0, 30.0, 160.0]), 0.0, 200.0, matches=True)
+    >>> less_noise(np.array([10.0, 30.0, 160.0]), 0.0, 200.0, matches=True)
     array([ 10.5,  30.5, 160.5])
-    >>> shrunk(np.array([-40.0, 10.0]), 30.0, 50.0, matches=False).round()
+    >>> less_noise(np.array([-40.0, 10.0]), 30.0, 50.0, matches=False).round()
     array([19., 13.])
     """
     if len(counts) == 1 or noise == 0:
@@ -213,14 +213,14 @@ def posterior_mean(count: float, noise: float, shape: float, scale: float) -> fl
     return float(np.trapezoid(density * x, place) / (np.trapezoid(density, place) + below))
 
 
-def in_order(m: FloatArray, u: FloatArray) -> FloatArray:
+def monotone(m: FloatArray, u: FloatArray) -> FloatArray:
     """m with m / u not falling from level to level; levels out of order share one ratio.
 
     Of all m with a monotone ratio it is the nearest to the given one in squares weighted by u.
 
     Examples
     --------
-    >>> in_order(np.array([0.1, 0.5, 0.4]), np.array([0.6, 0.2, 0.2])).round(3)
+    >>> monotone(np.array([0.1, 0.5, 0.4]), np.array([0.6, 0.2, 0.2])).round(3)
     array([0.1 , 0.45, 0.45])
     """
     if len(m) < 2:

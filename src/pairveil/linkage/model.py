@@ -27,20 +27,21 @@ from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
 from pairveil.engine.statistics import Labels, Statistic
 from pairveil.errors import InputError
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
-from pairveil.learners.inputs import Resolved, as_labels, is_number, is_whole
+from pairveil.learners.inputs import Resolved, as_labels, check_share, is_whole
 from pairveil.learners.preparing import (
     Prepared,
     PreparedRecords,
     check_entity_records,
     entity_sentence,
 )
-from pairveil.linkage.levels import in_order, shrunk
+from pairveil.linkage.levels import less_noise, monotone
 from pairveil.privacy.grid import Norm
 from pairveil.privacy.units import ASSUMED_LEVELS, Unit
 from pairveil.records.canonical import NULL
 from pairveil.records.identity import meant
 from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.records.pairset import counted_pairs, record_numbers
+from pairveil.records.validation import MOST_LEVELS
 from pairveil.release.linkage import (
     ReleasedLinkage,
     as_levels,
@@ -50,8 +51,6 @@ from pairveil.release.linkage import (
 )
 
 # ---- levels, the number of levels, entities, and u -----------------------------------------------
-
-MOST_LEVELS = 1000
 
 
 def check_n_levels(n_levels: Any, levels: IntArray) -> tuple[int, ...]:
@@ -383,8 +382,8 @@ class PrivateLinkageModel(PrivateLearner):
                 "unit='entity' needs entity_records: the most records that one entity may have"
             )
         check_entity_records(records, pairs)
-        if given.prior is not None and not (is_number(given.prior) and 0 < given.prior < 1):
-            raise InputError("prior must be a number between 0 and 1, both excluded")
+        if given.prior is not None:
+            check_share("prior", given.prior)
         if not isinstance(given.monotone, bool):
             raise InputError("monotone must be True or False")
 
@@ -456,8 +455,8 @@ class PrivateLinkageModel(PrivateLearner):
         noise, n_pairs = model.noise, prepared.plan.n_records
         # Below the noise a number of labels says nothing, and there are no more labels than pairs.
         n_matches, n_others = np.clip(model.labels, noise, n_pairs).tolist()
-        matches = [shrunk(one, noise, n_matches, matches=True) for one in model.matches]
-        others = [shrunk(one, noise, n_others, matches=False) for one in model.others]
+        matches = [less_noise(one, noise, n_matches, matches=True) for one in model.matches]
+        others = [less_noise(one, noise, n_others, matches=False) for one in model.others]
         self.m_ = [one / one.sum() for one in matches]
         self.u_ = [one / one.sum() for one in others] or check_u(self.u, self.n_levels_)
         self.n_behind_ = tuple(
@@ -465,7 +464,7 @@ class PrivateLinkageModel(PrivateLearner):
             for c in range(len(matches))
         )
         if self.monotone:
-            self.m_ = [in_order(m, u) for m, u in zip(self.m_, self.u_, strict=True)]
+            self.m_ = [monotone(m, u) for m, u in zip(self.m_, self.u_, strict=True)]
         pairs = np.maximum(model.labels, max(2 * model.noise, 1.0))  # below it a count says nothing
         self.prior_ = float(pairs[0] / pairs.sum()) if self.prior is None else float(self.prior)
         self.count_noise_ = float(model.noise)

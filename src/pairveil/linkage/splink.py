@@ -27,7 +27,7 @@ from pairveil._lazy import need
 from pairveil.array_types import FloatArray
 from pairveil.errors import DataWarning, InputError, warn
 from pairveil.foreign import parse_json, read_regular
-from pairveil.learners.inputs import is_number
+from pairveil.learners.inputs import check_share
 from pairveil.linkage.conditions import Compared
 from pairveil.linkage.levels import LabelledLevels
 from pairveil.release.exporters import matrix_alone
@@ -100,8 +100,7 @@ def to_splink(
             # Otherwise the receiver's next training writes over them.
             level["fix_m_probability"] = level["fix_u_probability"] = True
     if prior is not None:
-        if not (is_number(prior) and 0 < prior < 1):
-            raise InputError("prior must be a number between 0 and 1, both excluded")
+        check_share("prior", prior)
         found[PRIOR] = float(prior)
     elif found.get(PRIOR, USUAL_PRIOR) == USUAL_PRIOR:
         warn(
@@ -253,8 +252,7 @@ def _silent() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # a new linker sets the level of its own logger
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logging.disable(before)

@@ -42,7 +42,7 @@ from pairveil.engine.backends.parties import (
 from pairveil.errors import BudgetError, InputError, PartyError
 from pairveil.graph.kappa import graph_digest, kappa
 from pairveil.learners import LEARNERS, learner_class
-from pairveil.learners.preparing import PARTIES_NEED, Prepared, PreparedRecords, prepare
+from pairveil.learners.preparing import PARTIES_NEED, Prepared, PreparedRecords, plan_fit
 from pairveil.privacy.certificate import Certificate, joint_kappas, parties_of
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import GAUSSIAN, mechanism_named
@@ -197,7 +197,7 @@ def prepared_for(
             "secrecy": "computational",
         },
     )
-    return prepare(learner._recipe(parameters, joint), parameters, joint, noise)
+    return plan_fit(learner._recipe(parameters, joint), parameters, joint, noise)
 
 
 def promise_of(prepared: Prepared) -> str:
@@ -216,7 +216,7 @@ def digest_of_certificate(certificate: Certificate) -> str:
 
 def _agreement(terms: wire.Terms, roster: wire.Roster) -> bytes:
     """A digest of all that the coordinator tells before the first sum."""
-    return hashlib.sha256(wire.packed(terms) + wire.packed(roster)).digest()
+    return hashlib.sha256(wire.as_sent(terms) + wire.as_sent(roster)).digest()
 
 
 def fingerprint_of(agreement: bytes) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from pairveil import __version__
 from pairveil._lazy import naming, new_axes
 from pairveil.errors import InputError
 from pairveil.foreign import decode, parse_json
@@ -702,8 +703,8 @@ def _caveat(selection: Mapping[str, Any]) -> str:
 @cache
 def _versions() -> dict[str, str]:
     """Read off the installed packages once: it would take longer than all epsilons."""
-    found = {"python": platform.python_version()}
-    for package in ("pairveil", "numpy", "scipy", "dp-accounting"):
+    found = {"python": platform.python_version(), "pairveil": __version__}
+    for package in ("numpy", "scipy", "dp-accounting"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -557,8 +557,22 @@ class PrivacyLedger:
 
     def after(self, cost: Mapping[str, Any]) -> float:
         """What `quote` would return if there were no budget: all releases together, this one included."""
-        entry = self._entry(**({"delta_slack": 0.0, "graph": None, "meanings": None} | dict(cost)))
-        return self.compose((*self.entries, entry))
+        return self.compose((*self.entries, self._of(cost)))
+
+    def why_more(self, cost: Mapping[str, Any]) -> str:
+        """Why a release charges more than it states, where it does; else nothing."""
+        return self._across((*self.entries, self._of(cost)))
+
+    def _of(self, cost: Mapping[str, Any]) -> LedgerEntry:
+        return self._entry(**({"delta_slack": 0.0, "graph": None, "meanings": None} | dict(cost)))
+
+    def _across(self, entries: tuple[LedgerEntry, ...]) -> str:
+        if self.unit != "relationship" or not _chains_cross(entries):
+            return ""
+        return (
+            " These pairs are not those of an earlier release, so a relationship may run through both and "
+            "counts as a person does: the same pairs again would cost less, or a half of them each (--half)."
+        )
 
     def _entry(
         self,
@@ -593,15 +607,11 @@ class PrivacyLedger:
             before = (
                 f" {round_up(self.compose(entries[:-1]))} is spent before." if entries[1:] else ""
             )
-            if self.unit == "relationship" and _chains_cross(entries):
-                before += (
-                    " These pairs are not those of an earlier release, so a relationship may run through "
-                    "both and counts as a person does: the same pairs again would cost less."
-                )
+            before += self._across(entries)
             raise BudgetError(
                 f"this would spend epsilon {round_up(total)} of a budget of {self.epsilon:g} at delta "
                 f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent.{before} A "
-                "smaller epsilon may still fit: `pairveil plan --ledger FILE` says which"
+                "smaller epsilon may still fit: of a fit `pairveil plan --ledger FILE` says which"
             )
         return total
 

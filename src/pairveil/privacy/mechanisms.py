@@ -98,11 +98,13 @@ class Mechanism(ABC):
     def multiplier(self, budget: Budget, share: float, times: int = 1) -> float:
         """Noise multiplier of each of ``times`` sums that together cost ``share`` of the budget."""
 
-    @abstractmethod
     def draw(
         self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
     ) -> NDArray[np.float64]:
         """The total, in whole multiples of the grid, with noise of this scale on every entry."""
+        if not self.on_sums:
+            raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
+        return noise.noisy(self.name, total, scale, grid)  # type: ignore[arg-type]
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
         """The part of delta that its exact noise uses, over all draws; 1 (all there is) without a proof.
@@ -146,12 +148,6 @@ class Gaussian(Mechanism):
 
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times) * (budget.sensitivity / (mu * math.sqrt(share)) * ROUNDING)
-
-    def draw(
-        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
-    ) -> NDArray[np.float64]:
-        """Exact discrete Gaussian noise where the source is trusted."""
-        return noise.gaussian(total, scale, grid)
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:
         """Discrete instead of continuous noise (docs/theory/noise.md); 1 where it is too small for its grid.
@@ -204,12 +200,6 @@ class Laplace(Mechanism):
             return 0.0
         return times * (budget.sensitivity / (budget.epsilon * share) * ROUNDING)
 
-    def draw(
-        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
-    ) -> NDArray[np.float64]:
-        """Exact discrete Laplace noise where the source is trusted."""
-        return noise.laplace(total, scale, grid)
-
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
         """Exact discrete Laplace noise is pure epsilon as it stands (docs/theory/noise.md), in one share."""
         return 0.0 if shares == 1 else 1.0
@@ -257,13 +247,6 @@ class Exponential(Mechanism):
 
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times / share) * ROUNDING * budget.sensitivity / (2 * mu)
-
-    def draw(
-        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
-    ) -> NDArray[np.float64]:
-        """Not there: the scores themselves are never released."""
-        del noise, total, scale, grid
-        raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
         """One exact draw takes nothing off delta (docs/theory/noise.md, 'Exact sampling')."""

@@ -147,6 +147,7 @@ if hasattr(os, "register_at_fork"):
 # ---- tables: [0, 1) cut so that the first bits of a number mostly decide -------------------------
 
 Family = Literal["gaussian", "laplace"]
+GAUSSIAN: Family = "gaussian"
 Words = NDArray[np.uint64]
 GUIDE_BITS = 13
 MAX_NUMERATOR = 1 << 50
@@ -401,7 +402,7 @@ def _fill(out, done, words, signs, guide, ends, starts, numbers):  # type: ignor
         at = behind
 
 
-def _draw(
+def draw(
     family: Family,
     scale: int | Fraction,
     size: int | tuple[int, ...],
@@ -409,6 +410,11 @@ def _draw(
     *,
     signed: bool = True,
 ) -> Ints:
+    """Draw integers with P(x) proportional to exp(-x^2 / (2 scale^2)), or to exp(-|x| / scale), exactly.
+
+    A Gaussian's variance is slightly below scale^2; the guarantee of CKS 2020 is stated in scale. Unsigned
+    are the magnitudes, -0 and 0 being one.
+    """
     p, q = int(scale.numerator), int(scale.denominator)
     table = cell_table(family, p, q)
     out = np.empty(math.prod(size) if isinstance(size, tuple) else size, dtype=np.int64)
@@ -434,23 +440,6 @@ def scale_above(scale: float) -> Fraction:
         raise InputError("the scale must be between 2^-4 and 2^49 grid units")
     parts = 2 ** max(0, 49 - math.frexp(scale)[1])  # scale * parts is in [2^48, 2^49]
     return Fraction(math.ceil(Fraction(scale) * parts), parts)
-
-
-def discrete_gaussian(
-    sigma: int | Fraction, size: int | tuple[int, ...], keystream: Keystream
-) -> Ints:
-    """Draw integers with P(x) proportional to exp(-x^2 / (2 sigma^2)), exactly.
-
-    The variance is slightly below sigma^2; the guarantee of CKS 2020 is stated in sigma.
-    """
-    return _draw("gaussian", sigma, size, keystream)
-
-
-def discrete_laplace(
-    scale: int | Fraction, size: int | tuple[int, ...], keystream: Keystream
-) -> Ints:
-    """Draw integers with P(x) proportional to exp(-|x| / scale), exactly."""
-    return _draw("laplace", scale, size, keystream)
 
 
 @lru_cache(maxsize=64)
@@ -484,7 +473,7 @@ def poisson_sample(n: int, rate: float, keystream: Keystream) -> Ints:
     block = int(n * rate + 6 * math.sqrt(n * rate)) + 16
     blocks, last = [], -1
     while last < n:
-        chosen = _draw("laplace", 1 / step, block, keystream, signed=False)
+        chosen = draw("laplace", 1 / step, block, keystream, signed=False)
         chosen += 1
         np.cumsum(chosen, out=chosen)
         chosen += last
@@ -601,7 +590,7 @@ def _check_unit(unit: int) -> None:
         raise InputError("the unit of the scores must be an integer between 1 and 2^52")
 
 
-def check_choice(scores: ArrayLike, eta: float, unit: int) -> Ints:
+def exact_scores(scores: ArrayLike, eta: float, unit: int) -> Ints:
     """Return the scores as 64-bit integers; refuse what cannot be chosen from exactly.
 
     Everything refused here is public: the scores' shape and type, eta and the unit.
@@ -627,7 +616,7 @@ def choose_exactly(
     Each draw is a ``ChoiceEvent(eta)`` if one record's contributions have a range of ``unit`` at most
     (`whole_scores`). eta is rounded down to a multiple of unit/2^64; ``inf`` takes the first best one.
     """
-    whole = check_choice(scores, eta, unit)
+    whole = exact_scores(scores, eta, unit)
     if math.isinf(eta):
         return np.full(count, np.argmax(whole), dtype=np.int64)
     rate = tuple(np.uint64(word) for word in divmod(rate_below(eta, unit), 1 << 64))

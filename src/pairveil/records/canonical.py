@@ -129,6 +129,16 @@ class Canonical(NamedTuple):
         return found.astype(np.int64, copy=False)
 
 
+def mentioned(members: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Which of the pairs in canonical order each row of ``ends`` mentions: people by their places in it."""
+    size = int(members.max()) + 1
+    low, high = (column.astype(np.int64) for column in members.T)
+    place: np.ndarray = np.searchsorted(
+        low * size + high, ends.min(axis=1) * size + ends.max(axis=1)
+    )
+    return place
+
+
 def order_of_ids(ids: np.ndarray | None) -> np.ndarray | None:
     """The people in the order of their ids; None where they are in it already, or have none."""
     if ids is None:
@@ -151,7 +161,7 @@ def ranks(order: np.ndarray | None) -> np.ndarray | None:
     return places
 
 
-def records_of(
+def canonical_records(
     members: np.ndarray,
     content: np.ndarray | None = None,
     rank: np.ndarray | None = None,

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from pairveil.column_names import ColumnKind, arrow_cells, cell_text, columns_of
+from pairveil.column_names import arrow_cells, cell_text, columns_of
 from pairveil.errors import InputError
 from pairveil.foreign import check_archive, check_growth
 from pairveil.printable import FORMULA, from_cell, shortened
@@ -92,12 +92,13 @@ class TableSource:
 
     title: str  # what messages call it: the file's name, or 'the table'
     names: tuple[str, ...]  # its columns
-    # ``batches({column: kind})`` yields record batches of those columns, in that order
-    batches: Callable[[Mapping[str, ColumnKind]], Iterator[pa.RecordBatch]]
+    # ``batches(columns)`` yields record batches of those columns, in that order
+    batches: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
     # The first row looks like data: its cells must not be quoted as column names
     headless: bool = False
     # The names are the first row of a text file, which may have been data after all
     has_header: bool = False
+    decimal: str = "."  # the mark that its numbers are likely to have
 
     def read(
         self, ids: Sequence[str], others: Mapping[str, ColumnReader] | None = None, what: str = ""
@@ -109,7 +110,7 @@ class TableSource:
         columns: dict[str, ColumnReader] = {name: IdColumn(f"column '{name}'") for name in ids}
         columns |= others or {}
         n_rows = 0
-        for batch in self.batches({name: one.kind for name, one in columns.items()}):
+        for batch in self.batches(list(columns)):
             for column, cells in zip(columns.values(), batch.columns, strict=True):
                 column.add(cells, n_rows)
             n_rows += batch.num_rows
@@ -255,12 +256,6 @@ def _explain(message: str, path: Path, names: Sequence[str] | None) -> InputErro
         return InputError(
             f"{title}{where}: {ragged[2]} fields where the header has {ragged[1]} columns"
         )
-    column = re.search(r"In CSV column #(\d+)", message)
-    if column and "conversion error" in message:
-        return InputError(
-            f"{title}: column '{names[int(column[1])]}' is not numeric{where}. "
-            "Exclude it, or name the columns to use"
-        )
     return InputError(f"{title} is not a readable table{where}")
 
 
@@ -337,7 +332,7 @@ def _column(values: list[Any]) -> pa.Array:
 
 # ---- CSV, TSV, Parquet, Excel, pandas, polars, arrow; a batch at a time --------------------------
 
-__all__ = ["ColumnKind", "TableSource", "open_table", "read_text", "require_file"]
+__all__ = ["TableSource", "open_table", "read_text", "require_file"]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = (".parquet", ".pq")
@@ -346,8 +341,6 @@ _BATCH_ROWS = 131_072
 
 # A CSV row must fit a block: room for a hundred thousand columns.
 _BLOCK_BYTES = 1 << 23
-_NO_NUMBER = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "n/a")
-_DECIMAL = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?inf$"
 _NUMBER = re.compile(r"\s*[-+.]?\d.*")
 
 
@@ -387,15 +380,6 @@ def open_table(source: Any) -> TableSource:
     )
 
 
-def decimal_mark(source: str | Path) -> str:
-    """The decimal mark that a text file is likely to use: a comma where semicolons part its cells."""
-    path = require_file(source)
-    suffix = file_suffix(path)
-    if suffix not in _DELIMITERS and path != STDIN:
-        return "."
-    return "," if _csv_header(path, _DELIMITERS.get(suffix, ","))[1] == ";" else "."
-
-
 def read_text(path: Path) -> str:
     """A whole small text file, UTF-8 (a byte-order mark is dropped)."""
     try:
@@ -414,15 +398,8 @@ def read_text(path: Path) -> str:
 def _open_csv(path: Path, usual: str) -> TableSource:
     all_names, delimiter, headless = _csv_header(path, usual)
 
-    def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
-        # Ids are read as text, so that 007 is not 7 and a late 'A12' does not break the column.
-        # Where semicolons part the cells, a comma in a number is its decimal mark.
-        commas = [c for c, kind in wanted.items() if kind == "number" and delimiter == ";"]
-        types = {
-            written[c]: pa.float64() if kind == "number" and c not in commas else pa.string()
-            for c, kind in wanted.items()
-        }
-        n_rows = 0
+    def batches(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # Text: 007 is not 7, and what one cell holds changes the type of no other.
         with no_quoting(path, all_names):
             # One thread: only then does a message of pyarrow carry the row number.
             reader = pa_csv.open_csv(
@@ -430,41 +407,20 @@ def _open_csv(path: Path, usual: str) -> TableSource:
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
                 parse_options=pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=pa_csv.ConvertOptions(
-                    column_types=types,
-                    include_columns=[written[c] for c in wanted],
-                    # Only a number can be missing by a word: somebody's id may be NA.
-                    strings_can_be_null=False,
+                    column_types={written[name]: pa.string() for name in wanted},
+                    include_columns=[written[name] for name in wanted],
+                    strings_can_be_null=False,  # somebody's id may be NA
                 ),
             )
             for batch in reader:
-                cells = _from_cells(batch, list(wanted))
-                yield _decimals(cells, commas, path.name, n_rows) if commas else cells
-                n_rows += batch.num_rows
+                yield _from_cells(batch, list(wanted))
 
     # pandas writes its row numbers as a column without a name: nobody's feature.
     names = tuple(from_cell(name) for name in all_names if name)
     written = {from_cell(name): name for name in all_names if name}
-    return TableSource(title_of(path), names, batches, headless, has_header=True)
-
-
-def _decimals(
-    batch: pa.RecordBatch, columns: Sequence[str], title: str, n_rows: int
-) -> pa.RecordBatch:
-    """Text columns as numbers, 1,5 being one and a half."""
-    for name in columns:
-        at = batch.schema.get_field_index(name)
-        text = pc.utf8_trim_whitespace(batch.column(at))
-        some = pc.if_else(pc.is_in(text, value_set=pa.array(_NO_NUMBER)), None, text)
-        points = pc.replace_substring(some, ",", ".")
-        wrong = pc.invert(pc.match_substring_regex(points, _DECIMAL))
-        if pc.any(wrong).as_py():
-            row = n_rows + pc.index(wrong, True).as_py() + 1
-            raise InputError(
-                f"{title}: column '{name}' is not numeric, row {row}. Exclude it, or name the columns to use"
-            )
-        numbers = points.cast(pa.float64())
-        batch = batch.set_column(at, name, numbers)
-    return batch
+    # Where semicolons part the cells, a comma in a number is its decimal mark.
+    decimal = "," if delimiter == ";" else "."
+    return TableSource(title_of(path), names, batches, headless, has_header=True, decimal=decimal)
 
 
 def _from_cells(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
@@ -518,7 +474,7 @@ def _open_parquet(path: Path) -> TableSource:
         names = tuple(name for name in file.schema_arrow.names if not _is_index(name))
     _refuse_twins(names, path.name)
 
-    def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
+    def batches(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # Text comes as a dictionary, as most Parquet files hold it: written out, a file of kilobytes can
         # take gigabytes.
         schema = file.schema_arrow
@@ -554,8 +510,8 @@ def _open_frame(source: Any, title: str = "the table") -> TableSource:
         )
     names = tuple(name for name in columns if not _is_index(name))
 
-    def batches(wanted: Mapping[str, ColumnKind]) -> Iterator[pa.RecordBatch]:
-        cells = {name: arrow_cells(columns[name], name, kind) for name, kind in wanted.items()}
+    def batches(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        cells = {name: arrow_cells(columns[name], name) for name in wanted}
         try:
             yield from pa.table(cells).to_batches(max_chunksize=_BATCH_ROWS)
         except pa.ArrowException:

@@ -46,10 +46,8 @@ class People(Records):
         feature_names: Any = None,
     ) -> None:
         names = None if feature_names is None else tuple(map(str, feature_names))
-        table, numbers = check_features(features, names), np.asarray(classes)
-        n = table.shape[0]
-        if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
-            raise InputError(f"{n} people need {n} class numbers, one each")
+        table = check_features(features, names)
+        numbers = _one_each(classes, table.shape[0], "class numbers")
         if n_classes < 2:
             raise InputError("there must be at least two classes to tell apart")
         if numbers.size and (numbers.min() < NO_CLASS or numbers.max() >= n_classes):
@@ -162,7 +160,7 @@ class GroupSet(Records):
         self, features: Any, members: Any, labels: Any, ids: Any = None, feature_names: Any = None
     ) -> None:
         self._set_people(features, ids, feature_names)
-        checked = check_members(members, self.n_people)
+        checked = check_groups(members, self.n_people)
         self._set(members=checked, content=_checked_labels(labels, checked))
 
     @classmethod
@@ -183,11 +181,8 @@ class GroupSet(Records):
         classes : integer array of shape (n,)
             -1 is no class: all pairs of such a person are null.
         """
-        numbers = np.asarray(classes)
-        n = int(features.shape[0])
-        if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
-            raise InputError(f"{n} people need {n} class numbers, one each")
-        places = check_members(members, n)
+        numbers = _one_each(classes, features.shape[0], "class numbers")
+        places = check_groups(members, len(numbers))
         own = np.where(places == VACANT, NO_CLASS, numbers[places])
         first, second = slots(places.shape[1])
         left, right = own[:, first], own[:, second]
@@ -229,7 +224,7 @@ class GroupSet(Records):
             )
         paired = np.zeros(pairs.n_people, dtype=np.bool_)
         paired[pairs.pairs] = True
-        members, place = members_of(np.where(paired, of_person, -1))
+        members, place = members_by_group(np.where(paired, of_person, -1))
         size = members.shape[1]
         group_row = np.full(int(of_person.max()) + 1, -1, dtype=np.int64)
         group_row[of_person[members[:, 0]]] = np.arange(len(members))
@@ -271,7 +266,7 @@ class GroupSet(Records):
         return super().blocks(most if most < 1 else 1 << most.bit_length() - 1)
 
 
-def check_members(members: Any, n_people: int) -> IntArray:
+def check_groups(members: Any, n_people: int) -> IntArray:
     """Refuse groups that overlap, hold fewer than two people or name nobody."""
     table = np.asarray(members)
     if table.ndim != 2 or table.dtype.kind not in "iu":
@@ -290,11 +285,17 @@ def check_members(members: Any, n_people: int) -> IntArray:
     return found
 
 
+def _one_each(values: Any, n: int, called: str) -> NDArray[Any]:
+    """Whole numbers, one for each of so many people."""
+    numbers = np.asarray(values)
+    if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
+        raise InputError(f"{n} people need {n} {called}, one each")
+    return numbers
+
+
 def check_numbers(groups: Any, n_people: int) -> IntArray:
     """One group number a person, at least 0 and without gaps, or -1 for none."""
-    numbers = np.asarray(groups)
-    if numbers.shape != (n_people,) or numbers.dtype.kind not in "iu":
-        raise InputError(f"{n_people} people need {n_people} whole group numbers, one each")
+    numbers = _one_each(groups, n_people, "whole group numbers")
     if numbers.size and numbers.min() < VACANT:
         raise InputError("group numbers start at 0; -1 is no group")
     names, tight = np.unique(numbers, return_inverse=True)
@@ -317,7 +318,7 @@ def _check_sizes(sizes: IntArray) -> None:
         raise InputError(f"a group may have at most {MOST_PEOPLE} people; cut it into smaller ones")
 
 
-def members_of(numbers: IntArray) -> tuple[IntArray, IntArray]:
+def members_by_group(numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Rows of people from each person's group number, and each person's place in her group."""
     people = np.flatnonzero(numbers >= 0)
     names, group = np.unique(numbers[people], return_inverse=True)

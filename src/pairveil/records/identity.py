@@ -26,9 +26,9 @@ from pairveil.errors import IdentityWarning, InputError, warn
 from pairveil.printable import many
 from pairveil.records.canonical import (
     NULL,
+    canonical_records,
     order_of_ids,
     ranks,
-    records_of,
     say_contrary,
     say_merged,
 )
@@ -266,10 +266,11 @@ def unknown_ids(
 ) -> str:
     """How many rows name somebody without features, the first of them, and what may be the cause."""
     at = np.flatnonzero(unknown)
-    message = (
-        f"{at.size} of {len(unknown)} {what} name{'s' if at.size == 1 else ''} an id without "
-        f"features (first: {name_rows(lines[at[:1]])})"
-    )
+    s = "s" if at.size == 1 else ""
+    lacks = f"name{s} an id without features (first: {name_rows(lines[at[:1]])})"
+    if len(columns) == 1:  # ids of pairs
+        lacks = f"{'has' if s else 'have'} no row of levels ({name_rows(lines[at])})"
+    message = f"{at.size} of {len(unknown)} {what} {lacks}"
     if columns[0].dtype.kind != people.dtype.kind:
         message += (
             ". The ids are integers in one table and text in the other: compare leading zeros "
@@ -300,7 +301,7 @@ def _merge(
     pairs: np.ndarray, labels: np.ndarray | None, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Positions of the pairs to keep, the first mention of each, and their labels."""
-    found = records_of(pairs, labels)
+    found = canonical_records(pairs, labels)
     if not found.n_repeated:
         return np.arange(len(pairs)), labels
     assert found.positions is not None

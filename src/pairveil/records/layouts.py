@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,9 +30,8 @@ from pairveil.records.tables import (
     ids_as_text,
     numbers_in,
 )
-from pairveil.records.validation import name_rows
 
-Pair = tuple[Any, Any, int]  # two ids and the label
+Pair = tuple[Any, Any, int]  # two ids and the label, 0 where it cannot be read
 
 
 class ReadOptions(NamedTuple):
@@ -79,11 +79,6 @@ class FileProbe:
         if not found:
             raise InputError(f"{self._path.name}: there are no pairs")
         return found
-
-    @property
-    def words(self) -> list[str]:
-        """Those of the first line."""
-        return _SPACES.split(self.lines[0]) if self.lines else []
 
     @property
     def title(self) -> str:
@@ -171,7 +166,7 @@ def _read_splink(source: Any, how: ReadOptions) -> PairTable:
     table.require([*ends, *([score] if score else [])], "Name them with left=, right= and label=")
     sets = SPLINK_SETS if set(SPLINK_SETS) <= set(table.names) else ()
     names = [*ends, *sets]
-    asked = {score: CellColumn("text", lambda cells, _: numbers_in(cells))} if score else {}
+    asked = {score: CellColumn(numbers_in)} if score else {}
     found = table.read(names, asked, "pairs")
     ids = dict(zip(names, found, strict=False))
     notes: tuple[str, ...] = (f"Scores of at least {how.threshold:g} are similar",) if score else ()
@@ -184,11 +179,6 @@ def _read_splink(source: Any, how: ReadOptions) -> PairTable:
         scores = found[-1]  # a score is a probability
         clear = (scores >= 0) & (scores <= 1)
         known = np.where(clear, np.where(scores >= how.threshold, 1, -1), 0).astype(np.int8)
-    if known is not None and 2 * np.count_nonzero(known) < len(known):
-        raise InputError(
-            f"column '{score}': a score is a number between 0 and 1; not so in "
-            f"{name_rows(np.flatnonzero(known == 0) + 1)}. Name the column of scores with label="
-        )
     return _labelled(ids[ends[0]], ids[ends[1]], known, notes)
 
 
@@ -203,7 +193,6 @@ def _labelled(
 # ---- lines -------------------------------------------------------------------------------------------
 
 _SPACES = re.compile(r"[\s,;]+")
-_NUMBERED = (["1"], ["+1"], ["-1"])  # what stands behind the two ids
 _LINKS = {
     **dict.fromkeys(("must-link", "mustlink", "must", "ml"), 1),
     **dict.fromkeys(("cannot-link", "cannotlink", "cannot", "cl"), -1),
@@ -221,25 +210,52 @@ def of_lines(
     parse: Callable[[str], Pair | None], expected: str, item: str = "", *, headed: bool = False
 ) -> Callable[[Any, ReadOptions], PairTable]:
     """A reader of files with a pair on each line."""
+    return _of_file(lambda lines: list(map(parse, lines)), expected, item, headed=headed)
+
+
+def _of_file(
+    parse: Callable[[list[str]], list[Pair | None]],
+    expected: str,
+    item: str = "",
+    *,
+    headed: bool = False,
+) -> Callable[[Any, ReadOptions], PairTable]:
+    """So, of all lines at once: they say where labels stand. Most labels must be readable, as in a table."""
 
     def read(source: Any, how: ReadOptions) -> PairTable:
         path = _file_of(source)
-        found, rows = [], []
-        for number, line in _lines(path):
-            if headed and number == 1 and _is_count(line):
-                continue
-            pair = parse(line)
-            if pair is None:
-                raise InputError(f"{path.name}, line {number}: expected {expected}")
-            found.append(pair)
-            rows.append(number)
+        lines = [one for one in _lines(path) if not (headed and one[0] == 1 and _is_count(one[1]))]
+        rows, found = [number for number, _ in lines], parse([line for _, line in lines])
+        wrong = [at for at, pair in enumerate(found) if pair is None]
+        null = [at for at, pair in enumerate(found) if pair and pair[2] == 0]
+        if 2 * len(null) > len(found):
+            wrong += null
+        if wrong:
+            raise InputError(f"{path.name}, line {rows[wrong[0]]}: expected {expected}")
         notes = (ITEMS_NOTE.format(item=item),) if item else ()
-        return _from_pairs(found, how, path.name, rows, notes)
+        return _from_pairs([pair for pair in found if pair], how, path.name, rows, notes)
 
     return read
 
 
+def _parted(words: list[str], first: bool, labels: Mapping[str, int]) -> Pair | None:
+    """Two ids, and what is said before or behind them: 0 where that is no label."""
+    if len(words) < 2:
+        return None
+    left, right = words[-2:] if first else words[:2]
+    said = "-".join(words[:-2] if first else words[2:])
+    return left, right, labels.get(_spelled(said), 0)
+
+
 ITEMS_NOTE = "Each id is one {item}, so kappa and the guarantee count {item}s, not people"
+
+
+_BEHIND = {**_LINKS, "1": 1, "+1": 1, "-1": -1}  # the two ids; before them, words alone
+_PATHS = {"1": 1, "0": -1}
+
+
+def _spelled(word: str) -> str:
+    return word.strip().lower().replace("_", "-")
 
 
 def _is_count(line: str) -> bool:
@@ -261,48 +277,42 @@ def _lfw(line: str) -> Pair | None:
     return left, right, label
 
 
-def _voxceleb(line: str) -> Pair | None:
+def _voxceleb(lines: list[str]) -> list[Pair | None]:
     """``1 path1 path2`` is the same speaker, ``0 path1 path2`` is not."""
-    words = line.split()
-    if len(words) != 3 or words[0] not in ("0", "1"):
-        return None
-    return words[1], words[2], 1 if words[0] == "1" else -1
+    return [_parted(line.split(), True, _PATHS) for line in lines]
 
 
 def _is_voxceleb(look: FileProbe) -> bool:
-    """'1 a b' could be a link list as well: only a path says VoxCeleb."""
-    words = look.words
-    return len(words) == 3 and words[0] in ("0", "1") and "/" in words[1] and "/" in words[2]
+    """'1 a b' could be a link list as well: only paths say VoxCeleb."""
+    pairs = [one for one in _voxceleb(look.lines) if one]
+    return _most(one[2] != 0 for one in pairs) and all("/" in a and "/" in b for a, b, _ in pairs)
 
 
-def _link(line: str) -> Pair | None:
+def _links(lines: list[str]) -> list[Pair | None]:
     """``must-link a b``, ``a b cannot-link``, ML and CL for them, ``a b 1``, ``a b -1``."""
-    words = _SPACES.split(line)
-    if len(words) != 3:
-        return None
-    if (label := _link_label(words[0])) is not None:
-        return words[1], words[2], label
-    label = {"1": 1, "+1": 1, "-1": -1}.get(words[2], _link_label(words[2]))
-    return None if label is None else (words[0], words[1], label)
+    parts = [_SPACES.split(line) for line in lines]
+    first = _most(_spelled(words[0]) in _LINKS for words in parts if len(words) > 2)
+    return [_parted(words, first, _LINKS if first else _BEHIND) for words in parts]
 
 
-def _link_label(word: str) -> int | None:
-    return _LINKS.get(word.strip().lower().replace("_", "-"))
+def _most(said: Iterable[bool]) -> bool:
+    """Whether more than half of the lines say so: one label among others decides nothing."""
+    found = list(said)
+    return 2 * sum(found) > len(found)
 
 
 def _are_links(look: FileProbe) -> bool:
-    """Keys or words that say must-link or cannot-link, or lines that all end in a label, whichever it is."""
+    """Keys that say must-link or cannot-link, or lines of which most have a label, whichever it is."""
     if look.keys is not None:
         return bool(look.keys) and all(_link_label(key) for key in look.keys)
-    words = look.words
-    if len(words) != 3:
-        return False
-    if _link_label(words[0]) or _link_label(words[2]):
-        return True
-    return all(_SPACES.split(line)[2:] in _NUMBERED for line in look.lines)
+    return _most(one[2] != 0 for one in _links(look.lines) if one)
 
 
-_link_lines = of_lines(_link, "'must-link a b', 'cannot-link a b', 'a b 1' or 'a b -1'")
+def _link_label(word: str) -> int | None:
+    return _LINKS.get(_spelled(word))
+
+
+_link_lines = _of_file(_links, "'must-link a b', 'cannot-link a b', 'a b 1' or 'a b -1'")
 
 
 # ---- JSON --------------------------------------------------------------------------------------------
@@ -392,13 +402,13 @@ def _from_pairs(
     if not found:
         raise InputError(f"{title}: there are no pairs")
     left, right, labels = (list(column) for column in zip(*found, strict=True))
-    return PairTable(
+    table = _labelled(
         as_ids(_object_array(left), f"{title}: id"),
         as_ids(_object_array(right), f"{title}: id"),
         None if how.label is None else np.array(labels, dtype=np.int8),
-        None if rows is None else np.array(rows, dtype=np.int64),
         notes,
     )
+    return table if rows is None else replace(table, rows=np.array(rows, dtype=np.int64))
 
 
 def _object_array(values: list[Any]) -> np.ndarray:
@@ -439,7 +449,7 @@ LAYOUTS: dict[str, Layout] = {
         "`1 path path`, `0 path path`",
         "ids are the paths",
         _is_voxceleb,
-        of_lines(_voxceleb, "'1 path path' or '0 path path'", "recording"),
+        _of_file(_voxceleb, "'1 path path' or '0 path path'", "recording"),
     ),
     "links": Layout(
         '`must-link a b`, `CL a b`, `a b -1`, or JSON `{"must_link": [...], "cannot_link": [...]}`',

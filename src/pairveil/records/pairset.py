@@ -16,7 +16,7 @@ import numpy as np
 
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse
-from pairveil.records.canonical import order_of_ids, ranks, records_of, say_merged
+from pairveil.records.canonical import canonical_records, mentioned, order_of_ids, ranks, say_merged
 from pairveil.records.dirt import sifted
 from pairveil.records.identity import (
     index_pairs,
@@ -143,10 +143,10 @@ class PairSet(Records):
         if leave_out:
             pairs, _ = sifted(features, pairs, leave_out=True)
         found = index_pairs(pairs, features.ids)
-        values = features.values
+        values, null = features.readable()
         if data_norm is not None:
             values = clip_rows_and_say_so(values, data_norm)
-        return cls.checked_before(
+        joined = cls.checked_before(
             features=values,
             members=found.pairs,
             content=found.labels,
@@ -154,6 +154,8 @@ class PairSet(Records):
             feature_names=features.names,
             together=None if together is None else value_numbers(together, len(features.ids)),
         )
+        lost = null[joined.pairs].any(axis=1)
+        return joined.emptied(lost) if lost.any() and joined.labels is not None else joined
 
     def __repr__(self) -> str:
         labelled = "unlabelled" if self.labels is None else "labelled"
@@ -268,7 +270,7 @@ def counted_pairs(
         return CountedPairs(values, labels, None, None, names), np.arange(len(values))
     ids, ends = record_numbers(pairs, len(values))
     shared = (None, None) if together is None else _sharing(together, ids)
-    records = records_of(ends, labels)
+    records = canonical_records(ends, labels)
     if records.positions is None:
         return CountedPairs(values, labels, ends, ids, names, *shared), np.arange(len(values))
     say_merged(records.n_repeated)
@@ -276,14 +278,14 @@ def counted_pairs(
     found = CountedPairs(
         values[at], np.asarray(records.content), records.members, ids, names, *shared
     )
-    contrary = _contrary(values, ends, records) | (found.labels == COUNTED_PAIRS.null)
+    contrary = _contrary(values, ends, records)
     if contrary.any():
         warn(
             f"{int(contrary.sum())} pairs are there twice with different contents, or with a label that "
             "cannot be read, and contribute nothing",
             PrivateNote,
         )
-    return found.emptied(contrary), at
+    return found.emptied(contrary | (found.labels == COUNTED_PAIRS.null)), at
 
 
 def _sharing(together: Mapping[Any, Any], ids: np.ndarray) -> tuple[np.ndarray, str | None]:
@@ -317,13 +319,13 @@ def record_numbers(pairs: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _contrary(values: np.ndarray, ends: np.ndarray, records: Any) -> np.ndarray:
-    """Which pairs have mentions with different values: which one holds nobody knows."""
+    """Which pairs have mentions that differ, or none with a label: which one holds nobody knows."""
     contrary = np.zeros(len(records.members), dtype=bool)
     if records.n_repeated == 0:
         return contrary
-    size = int(ends.max()) + 1
-    keys = records.members[:, 0] * size + records.members[:, 1]  # ascending, as canonical pairs are
-    place = np.searchsorted(keys, ends.min(axis=1) * size + ends.max(axis=1))
+    place = mentioned(records.members, ends)
     differs = (values != values[records.positions[place]]).any(axis=1)
     contrary[place[differs]] = True
-    return contrary
+    nulled = np.asarray(records.content) == COUNTED_PAIRS.null
+    found: np.ndarray = contrary | nulled & (np.bincount(place) > 1)
+    return found

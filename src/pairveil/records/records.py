@@ -19,9 +19,9 @@ import numpy as np
 from pairveil.errors import InputError
 from pairveil.records.canonical import (
     as_index,
+    canonical_records,
     order_of_ids,
     ranks,
-    records_of,
     say_contrary,
     say_merged,
 )
@@ -174,7 +174,7 @@ class Records:
         people = order_of_ids(self.ids)
         if self.members is None:
             return (self if people is None else self.subset(people)), people
-        found = records_of(as_index(self.members), self.content, ranks(people), self.row)
+        found = canonical_records(as_index(self.members), self.content, ranks(people), self.row)
         if found.positions is None:
             return self, None
         say_merged(found.n_repeated, kind=self.row)

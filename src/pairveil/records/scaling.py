@@ -141,7 +141,7 @@ def scale_to_bounds(values: Any, bounds: PublicBounds, data_norm: float | None =
     array([[0.25],
            [1.  ]])
     """
-    table = check_features(values, bounds.names)
+    table = check_features(values, bounds.names, finite=False)
     if len(bounds.lower) != table.shape[1]:
         raise InputError(f"bounds for {len(bounds.lower)} columns, features of {table.shape[1]}")
     factor = 1.0 if data_norm is None else check_data_norm(data_norm) / np.sqrt(table.shape[1])

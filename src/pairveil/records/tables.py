@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pairveil.column_names import ColumnKind, cell_text
-from pairveil.errors import InputError
+from pairveil.column_names import cell_text
+from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.files import file_draft
+from pairveil.foreign import is_sparse
 from pairveil.printable import FORMULA, as_cell, many
-from pairveil.records.validation import check_features, check_labels, name_rows
+from pairveil.records.validation import check_features, check_labels, name_rows, unreadable_rows
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 """What a number looks like in a cell."""
@@ -30,8 +31,6 @@ _CHUNK_ROWS = 8192
 
 class ColumnReader(Protocol):
     """Reads one column, batch by batch."""
-
-    kind: ColumnKind
 
     def add(self, values: pa.Array, first_row: int) -> None:
         """Add one batch."""
@@ -48,8 +47,6 @@ class IdColumn:
 
     ``title``: the column as messages call it.
     """
-
-    kind: ColumnKind = "text"
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -235,45 +232,17 @@ def same_kind(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarr
 class CellColumn:
     """Gathers a column of which each batch's cells become an array by a function."""
 
-    def __init__(self, kind: ColumnKind, read: Callable[[pa.Array, int], np.ndarray]) -> None:
-        self.kind, self._read = kind, read
+    def __init__(self, read: Callable[[pa.Array], np.ndarray]) -> None:
+        self._read = read
         self._parts: list[np.ndarray] = []
 
-    def add(self, values: pa.Array, first_row: int) -> None:
+    def add(self, values: pa.Array, first_row: int) -> None:  # noqa: ARG002
         """Add one batch."""
-        self._parts.append(self._read(values, first_row))
+        self._parts.append(self._read(values))
 
     def finish(self) -> np.ndarray:
         """The whole column."""
         return np.concatenate(self._parts)
-
-
-def numbers(name: str, *, gaps: bool = False) -> CellColumn:
-    """Reads a numeric column as floats (float32 stays); a missing value is an error, or NaN with ``gaps``."""
-
-    def read(values: pa.Array, first_row: int) -> np.ndarray:
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        kind = values.type
-        whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
-        if not (whole or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            raise InputError(
-                f"column '{name}' is not numeric. Exclude it, or name the columns to use"
-            )
-        if gaps:
-            return as_numpy(values.cast(pa.float64()).fill_null(np.nan))
-        if values.null_count:
-            row = first_row + int(np.flatnonzero(as_numpy(values.is_null()))[0]) + 1
-            raise InputError(
-                "the features hold a NaN, an infinity or a missing value: "
-                f"column '{name}', row {row}. Fill it in or leave that person out"
-            )
-        if pa.types.is_decimal(kind):
-            values = values.cast(pa.float64())
-        target = np.float32 if kind in (pa.float16(), pa.float32()) else np.float64
-        return np.asarray(as_numpy(values), dtype=target)
-
-    return CellColumn("number", read)
 
 
 def numbers_in(cells: pa.Array) -> np.ndarray:
@@ -307,6 +276,7 @@ FALSE_WORDS = frozenset({"false", "f", "no", "n"})
 
 # What one cell says, before the whole column has been seen.
 _SIMILAR, _DISSIMILAR, _ZERO, _ONE, _MINUS_ONE, _UNKNOWN, _TRUE = 1, -1, 0, 2, -2, 3, 4
+_SLIPS = 0.05  # of the cells, at most: 0, false or no among labels of 1
 
 
 class LabelColumn:
@@ -314,8 +284,6 @@ class LabelColumn:
 
     Without ``zero_means`` 0, false and no are refused, unless the ``column``'s name says what true means.
     """
-
-    kind: ColumnKind = "text"
 
     def __init__(self, zero_means: Meaning | None = None, column: str | None = None) -> None:
         if zero_means not in (None, "similar", "dissimilar"):
@@ -332,7 +300,7 @@ class LabelColumn:
                 full=True
             )  # a damaged file's dictionary may lack the entries that rows have
             encoded = values.dictionary_encode()
-            words = [cell_text(one) for one in encoded.dictionary.to_pylist()]
+            words = [cell_text(one) for one in encoded.dictionary]
         except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes: no label of ours
             self._codes.append(np.full(len(values), _UNKNOWN, dtype=np.int8))
             return
@@ -349,11 +317,23 @@ class LabelColumn:
     def finish(self, rows: np.ndarray | None = None) -> np.ndarray:
         """The labels as int8, 0 where a cell is none of them.
 
-        Such a cell is private: it stops nothing, its pair contributes nothing. Only where most cells are no
-        labels the column is refused, as one that holds something else; so are 0 and 1 that nobody explained.
+        Such a cell is private: its pair contributes nothing. It stops nothing either where ``zero_means``
+        says how the column is spelled. Where nobody said it, a column that seems to be spelled otherwise is
+        refused: one of which most cells are no labels, or so many 0, false or no that they are no slips.
         """
         codes = self.codes
         numbers = np.arange(1, len(codes) + 1) if rows is None else rows
+        if self._zero_means is None:
+            self._refuse_spelling(codes, numbers)
+            similar = (codes == _SIMILAR) | (codes == _ONE)
+            dissimilar = (codes == _DISSIMILAR) | (codes == _MINUS_ONE)
+            return np.select([similar, dissimilar], [1, -1], 0).astype(np.int8)
+        zero, one = (1, -1) if self._zero_means == "similar" else (-1, 1)
+        ones = (codes == _ONE) | (codes == _TRUE)
+        none = (codes == _UNKNOWN) | (codes == _MINUS_ONE)
+        return np.select([codes == _ZERO, ones, none], [zero, one, 0], codes).astype(np.int8)
+
+    def _refuse_spelling(self, codes: np.ndarray, numbers: np.ndarray) -> None:
         unknown = np.flatnonzero(codes == _UNKNOWN)
         if 2 * unknown.size > codes.size:
             raise InputError(
@@ -363,27 +343,13 @@ class LabelColumn:
                 "Name the column that does with label="
             )
         zeros = np.flatnonzero((codes == _ZERO) | (codes == _TRUE))
-        minus = np.flatnonzero(codes == _MINUS_ONE)
-        if self._zero_means is None:
-            clear = minus.size + np.count_nonzero(np.abs(codes) == 1)
-            if zeros.size > clear:
-                raise InputError(
-                    f"{self._title}: labels of 0/1, true/false or yes/no can be read either way "
-                    f"(first: {name_rows(numbers[zeros[:1]])}): say which with "
-                    "zero_means (--zero-means): is 0, false or no 'similar' or 'dissimilar'?"
-                )
-            similar = (codes == _SIMILAR) | (codes == _ONE)
-            dissimilar = (codes == _DISSIMILAR) | (codes == _MINUS_ONE)
-            return np.select([similar, dissimilar], [1, -1], 0).astype(np.int8)
-        if minus.size > zeros.size:
+        clear = int(np.count_nonzero((codes == _MINUS_ONE) | (np.abs(codes) == 1)))
+        if zeros.size > max(clear, _SLIPS * codes.size):
             raise InputError(
-                f"{self._title}: zero_means explains labels of 0/1, but other numbers are there too: "
-                f"{name_rows(numbers[minus])}"
+                f"{self._title}: labels of 0/1, true/false or yes/no can be read either way "
+                f"(first: {name_rows(numbers[zeros[:1]])}): say which with "
+                "zero_means (--zero-means): is 0, false or no 'similar' or 'dissimilar'?"
             )
-        zero, one = (1, -1) if self._zero_means == "similar" else (-1, 1)
-        ones = (codes == _ONE) | (codes == _TRUE)
-        none = (codes == _UNKNOWN) | (codes == _MINUS_ONE)
-        return np.select([codes == _ZERO, ones, none], [zero, one, 0], codes).astype(np.int8)
 
     def _code(self, word: str | None) -> int:
         text = _plain(word)
@@ -440,8 +406,8 @@ def label_shares(cells: pa.Array) -> tuple[float, float]:
 class Problem:
     """One kind of problem of a table: in which rows, never with which values."""
 
-    table: str  # {'people', 'pairs'}
-    kind: str  # 'repeated id', 'self-pair', 'unknown id', 'label', 'cell' or 'spaces'
+    table: str  # {'people', 'levels', 'scores', 'pairs'}
+    kind: str  # one of `pairveil.records.dirt.STRUCTURAL`, 'label', 'cell' or 'spaces'
     rows: np.ndarray  # row numbers as messages name them; of cells the first thousand
     column: str = ""  # where it is about one column
     said: str = ""  # A sentence of its own
@@ -455,7 +421,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureTable:
-    """People: an id and a row of numbers each.
+    """People: an id and a row of numbers each. Or, by what they are ``of``, numbers of pairs.
 
     Examples
     --------
@@ -464,15 +430,18 @@ class FeatureTable:
     """
 
     ids: np.ndarray  # integers or text, each once
-    values: Any  # (n, d), dense or sparse; float32 and float64 are kept, all else becomes float64
+    # (n, d), dense or sparse; float32 and float64 are kept, all else becomes float64. NaN where a cell holds
+    # no number: who has such a cell keeps her place among the records and contributes nothing.
+    values: Any
     names: tuple[str, ...] | None = None  # of the columns
     rows: np.ndarray | None = None  # the number of each in its file, where some were left out
     left_out: np.ndarray | None = None  # the ids that were left out, once for each row
     problems: tuple[Problem, ...] = ()  # what the reader found
+    of: str = "people"  # or 'levels', whose ids are `pair_ids`; or 'scores', by the number of a row
 
     def __post_init__(self) -> None:
         names = None if self.names is None else tuple(str(name) for name in self.names)
-        values = check_features(self.values, names)
+        values = check_features(self.values, names, finite=False)
         ids = as_ids(self.ids)
         if len(ids) != values.shape[0]:
             raise InputError(f"{len(ids)} ids for {values.shape[0]} rows of features")
@@ -482,6 +451,30 @@ class FeatureTable:
 
     def __repr__(self) -> str:
         return f"FeatureTable({self.n_people} people, {self.n_features} features)"
+
+    def readable(self) -> tuple[Any, np.ndarray]:
+        """Values, zero in the rows of those who have a cell that holds no number, and who has one."""
+        null = unreadable_rows(self.values)
+        if not null.any():
+            return self.values, null
+        rows = np.flatnonzero(null) + 1 if self.rows is None else self.rows[null]
+        warn(
+            f"{many(len(rows), 'row', 'rows')} of people with a cell that is no number ({name_rows(rows)}): "
+            "their records stay and contribute nothing",
+            PrivateNote,
+        )
+        if not is_sparse(self.values):
+            return np.where(null[:, None], self.values.dtype.type(0), self.values), null
+        values = self.values.copy()
+        values.data[np.repeat(null, np.diff(values.indptr))] = 0
+        return values, null
+
+    def asked(self, pairs: PairTable) -> tuple[np.ndarray, ...]:
+        """The columns of ids by which pairs are looked up here."""
+        if self.of == "levels":
+            return (pair_ids(pairs.left, pairs.right),)
+        assert pairs.rows is not None
+        return (pairs.rows,) if self.of == "scores" else (pairs.left, pairs.right)
 
     @property
     def n_people(self) -> int:
@@ -546,6 +539,23 @@ class PairTable:
         return replace(self, **some)
 
 
+BETWEEN = "\x1f"
+"""Stands between the two ids of a pair in one text; no table has it in an id."""
+
+
+def pair_ids(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """One id for each pair; (a, b) and (b, a) are the same pair.
+
+    Examples
+    --------
+    >>> first, second = pair_ids(np.array([1, 2]), np.array([2, 1])).tolist()
+    >>> first == second
+    True
+    """
+    ends = zip(ids_as_text(left).tolist(), ids_as_text(right).tolist(), strict=True)
+    return np.array([BETWEEN.join(sorted(pair)) for pair in ends], dtype=object)
+
+
 def repeated_rows(ids: np.ndarray) -> np.ndarray:
     """Positions of ids that stood before."""
     if len(numbered(ids)[0]) == len(ids):
@@ -554,10 +564,10 @@ def repeated_rows(ids: np.ndarray) -> np.ndarray:
     return np.flatnonzero(first[inverse] != np.arange(len(ids)))
 
 
-def repeated_ids(rows: np.ndarray) -> str:
-    """Which rows of people repeat an id, in words."""
-    said = many(len(rows), "row of the features repeats", "rows of the features repeat")
-    return f"{said} an id that another row has: {name_rows(rows)}"
+def repeated_ids(rows: np.ndarray, of: str = "features", what: str = "an id") -> str:
+    """Which rows repeat an id, in words."""
+    said = many(len(rows), f"row of the {of} repeats", f"rows of the {of} repeat")
+    return f"{said} {what} that another row has: {name_rows(rows)}"
 
 
 def refuse_repeated(ids: np.ndarray) -> None:

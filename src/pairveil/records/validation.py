@@ -22,6 +22,9 @@ from pairveil.records.kinds import RecordKind
 # Rows looked at together: bounds the memory that a check needs, whatever the table's size.
 BLOCK_ROWS = 16_384
 
+MOST_LEVELS = 1000
+"""Of one comparison of pairs."""
+
 
 def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
     """Slices that cover ``range(n_rows)`` in order, each at most ``size`` long."""
@@ -43,8 +46,8 @@ def name_column(column: int, names: Sequence[str] | None) -> str:
     return f"column '{names[column]}'" if names is not None else f"column {column + 1}"
 
 
-def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
-    """Features as a finite (n, d) float array or CSR matrix; float32 and float64 stay as they are."""
+def check_features(values: Any, names: Sequence[str] | None = None, *, finite: bool = True) -> Any:
+    """Features as an (n, d) float array or CSR matrix, ``finite``; float32 and float64 stay as they are."""
     table: Any = as_csr(values) if is_sparse(values) else np.asarray(values)
     if table.ndim != 2:
         raise InputError(
@@ -60,8 +63,21 @@ def check_features(values: Any, names: Sequence[str] | None = None) -> Any:
         raise InputError(f"{len(names)} column names for {table.shape[1]} feature columns")
     if table.dtype not in (np.float32, np.float64):
         table = table.astype(np.float32 if table.dtype == np.float16 else np.float64)
-    _check_finite(table, names)
+    if finite:
+        _check_finite(table, names)
     return table
+
+
+def unreadable_rows(values: Any) -> np.ndarray:
+    """Which rows hold something that is no finite number."""
+    found = np.zeros(values.shape[0], dtype=bool)
+    if is_sparse(values):
+        wrong = np.flatnonzero(~np.isfinite(values.data))
+        found[np.searchsorted(values.indptr, wrong, side="right") - 1] = True
+        return found
+    for block in row_blocks(len(values)):
+        found[block] = ~np.isfinite(values[block]).all(axis=1)
+    return found
 
 
 def _check_finite(table: Any, names: Sequence[str] | None) -> None:
@@ -207,7 +223,7 @@ def clip_rows(values: Any, data_norm: float) -> tuple[Any, int]:
     table: Any = as_csr(values) if is_sparse(values) else np.asarray(values)
     if table.dtype.kind != "f":
         table = table.astype(np.float64)
-    norms = row_norms(table)
+    norms = exact_row_norms(table)
     long = np.flatnonzero(norms > bound)
     if not long.size:
         return values, 0
@@ -247,7 +263,7 @@ def clip_rows_and_say_so(values: Any, data_norm: float) -> Any:
     return clipped
 
 
-def row_norms(values: Any) -> np.ndarray:
+def exact_row_norms(values: Any) -> np.ndarray:
     """The l2 norm of every row, as float64, without overflow and block by block."""
     n_rows = values.shape[0]
     norms = np.empty(n_rows)

@@ -170,7 +170,7 @@ class ReleasedMetric(Release):
 
     def project(self, table: Any) -> FloatArray:
         """`transform` of rows that are numbers already, in the metric's order (a schema was applied)."""
-        points = numbers_of(table, self.feature_names, self.n_features)
+        points = finite_rows(table, self.feature_names, self.n_features)
         projected: FloatArray = np.asarray(points @ self.components.T)
         return projected
 
@@ -304,7 +304,7 @@ metric.distance(A, B)   # one distance for each row of A and B
 metric.transform(A)     # points whose Euclidean distance is the learned one"""
 
 
-def numbers_of(table: Any, names: Any = None, width: int | None = None) -> Any:
+def finite_rows(table: Any, names: Any = None, width: int | None = None) -> Any:
     """Rows of finite numbers in the order of ``names``, dense or sparse; no value is part of a message.
 
     Sentences are scikit-learn's where its checks look for them.

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import stat
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -256,7 +257,15 @@ def _private_key(file: Path) -> Ed25519PrivateKey:
     advice = "; make one with `pairveil sign --new-key FILE`"
     none = f"{file} holds no private key in PEM{advice}"
     load = partial(serialization.load_pem_private_key, password=None)
-    return _key(file, load, Ed25519PrivateKey, none, advice)  # type: ignore[no-any-return]
+    key: Ed25519PrivateKey = _key(file, load, Ed25519PrivateKey, none, advice)
+    if os.name == "posix":
+        found = file.stat()
+        if found.st_uid == os.getuid() and found.st_mode & 0o077:  # as ssh does
+            raise InputError(
+                f"{file} is open to others (mode {stat.S_IMODE(found.st_mode):03o}), and whoever has it "
+                f"signs in your name: `chmod 600 {file}`, or take a new key if somebody may have read it"
+            )
+    return key
 
 
 def _public_key(file: Path) -> Ed25519PublicKey:

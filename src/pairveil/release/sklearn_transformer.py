@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairveil.column_names import names_of
 from pairveil.errors import InputError
-from pairveil.release.metric import ReleasedMetric, as_released, numbers_of
+from pairveil.release.metric import ReleasedMetric, as_released, finite_rows
 
 
 class MetricTransformer(TransformerMixin, BaseEstimator):
@@ -104,7 +104,7 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
 
     def _euclidean(self, X: Any) -> Any:
         names, width = getattr(self, "_names", None), getattr(self, "_width", None)
-        points = numbers_of(X, names, width)
+        points = finite_rows(X, names, width)
         if 0 in points.shape:
             raise InputError(
                 f"Found array with {points.shape[0]} sample(s) and {points.shape[1]} feature(s) "

@@ -105,7 +105,7 @@ class ProjectedPoints:
 
 
 @dataclass(frozen=True)
-class LedgerEntry:
+class ChargedEntry:
     """One spending: what for, and the epsilon of all spendings so far."""
 
     note: str
@@ -114,7 +114,7 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True)
-class Budget:
+class ChargedLedger:
     """The ledger this fit was charged to.
 
     ``best_guess`` is that of `pairveil.privacy.verdict.Releases`: of each unit, for all entries together.
@@ -124,7 +124,7 @@ class Budget:
     delta: float
     unit: str
     adjacency: str
-    entries: tuple[LedgerEntry, ...]
+    entries: tuple[ChargedEntry, ...]
     best_guess: Mapping[str, float | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -169,7 +169,7 @@ class Summary:
     given: GraphSummary | None = None  # all pairs there were
     utility: UtilityCurve | None = None
     points: ProjectedPoints | None = None
-    budget: Budget | None = None
+    budget: ChargedLedger | None = None
     title: str = ""  # what was learned, for the top of the page
     score: Score | None = None
 

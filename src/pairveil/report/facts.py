@@ -27,9 +27,9 @@ from pairveil.release.curve import ErrorCurve, OperatingPoint, operating_points
 from pairveil.release.metric import ReleasedMetric, column_shares
 from pairveil.release.release import CURVE_FILE
 from pairveil.report.data import (
-    Budget,
+    ChargedEntry,
+    ChargedLedger,
     Evaluation,
-    LedgerEntry,
     MetricShape,
     ProjectedPoints,
     PublicTest,
@@ -79,7 +79,7 @@ def verdict_of(data: ReportData, releases: Releases | None = None) -> Verdict:
 # ---- the noise -----------------------------------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class NoisyAnswer(NamedTuple):
     """Something that was computed from the private data, with noise."""
 
     name: str  # the query's own, or what its event is called
@@ -89,7 +89,7 @@ class Asked(NamedTuple):
     times: float
 
 
-def asked_of(certificate: Certificate) -> list[Asked]:
+def asked_of(certificate: Certificate) -> list[NoisyAnswer]:
     """Everything that was asked; of a search, what a trial of each candidate asks."""
     events: list[Any] = []
     for event in certificate.events:
@@ -107,7 +107,7 @@ def asked_of(certificate: Certificate) -> list[Asked]:
         share = None if "epochs" in event else float(event.get("sample_rate", 1.0))
         times = float(event.get("steps", event.get("epochs", 1)))
         name = str(query.get("name", "")) or told.words
-        found.append(Asked(name, entries, told.noise, share, times))
+        found.append(NoisyAnswer(name, entries, told.noise, share, times))
     return found
 
 
@@ -157,7 +157,7 @@ def is_plain(metric: MetricShape) -> bool:
     return square and max(shares) - min(shares) < 1e-9 / metric.n_features
 
 
-def gain_kept(curve: UtilityCurve | None) -> float | None:
+def part_of_gain(curve: UtilityCurve | None) -> float | None:
     """Share of the possible gain that this fit kept; None where there was none or it is not known."""
     if curve is None or curve.this_fit is None:
         return None
@@ -224,7 +224,7 @@ class Group(NamedTuple):
     after: tuple[float, float, float]
 
 
-def groups_of(points: ProjectedPoints) -> list[Group]:
+def spread_of_groups(points: ProjectedPoints) -> list[Group]:
     """The centre of each group and its spread, before and after."""
     found = []
     for name in sorted(set(points.groups)):
@@ -372,7 +372,7 @@ def weight_rows(model: ReleasedLinkage) -> tuple[WeightRow, ...]:
     return tuple(rows)
 
 
-def budget_of(ledger: PrivacyLedger) -> Budget:
+def budget_of(ledger: PrivacyLedger) -> ChargedLedger:
     """The ledger with the epsilon that each spending brought it to, and the day of each.
 
     The second at which a search began would, beside the age of the release's files, tell how many trials it
@@ -393,8 +393,8 @@ def budget_of(ledger: PrivacyLedger) -> Budget:
     for i, entry in enumerate(entries, start=1):
         searched = any(isinstance(event, BestOfEvent) for event in entry.events)
         day = "" if searched else entry.time[:10]
-        rows.append(LedgerEntry(entry.note, ledger.compose(entries[:i]), day))
-    return Budget(
+        rows.append(ChargedEntry(entry.note, ledger.compose(entries[:i]), day))
+    return ChargedLedger(
         ledger.epsilon, ledger.delta, ledger.unit, ledger.adjacency, tuple(rows),
         releases_of(ledger).best_guess,
     )  # fmt: skip
@@ -506,7 +506,7 @@ def score_public(
         raise InputError("the public test table has empty or infinite features; complete it first")
     if len(people) < 3:
         raise InputError("the public test table needs at least three people")
-    before, after = scaled(metric, people), metric.project(people)
+    before, after = before_learning(metric, people), metric.project(people)
     pairs = sample_test_pairs(labels, n_pairs, 0)
     alike = labels[pairs[:, 0]] == labels[pairs[:, 1]]
     (score, curve), (plain, plain_curve) = (
@@ -516,7 +516,7 @@ def score_public(
     return test, map_of(before, after, labels, note)  # fmt: skip
 
 
-def scaled(metric: ReleasedMetric, X: ArrayLike) -> NDArray[np.float64]:
+def before_learning(metric: ReleasedMetric, X: ArrayLike) -> NDArray[np.float64]:
     """People as they were compared before learning: plain distance is taken of these."""
     return np.asarray(X, dtype=np.float64) * (
         1.0 if metric.column_scale is None else metric.column_scale

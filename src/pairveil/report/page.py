@@ -14,7 +14,6 @@ import shlex
 from collections.abc import Sequence
 from datetime import date
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
+from pairveil import __version__
 from pairveil.files import write_file
 from pairveil.printable import printable
 from pairveil.privacy.certificate import one_number
@@ -89,7 +89,7 @@ def shell(kind: str) -> dict[str, Any]:
     style, script = asset("report", "page.css"), asset("report", "page.js")
     return {
         "kind": kind,
-        "version": version("pairveil"),
+        "version": __version__,
         "style": style,
         "script": script,
         "policy": f"default-src 'none'; img-src data:; style-src {digest(style)}; "

@@ -173,7 +173,7 @@ class Schema:
         Raises
         ------
         InputError
-            A column is missing, or of a kind that its type cannot be read from.
+            A column is missing.
 
         Warns
         -----
@@ -240,16 +240,21 @@ def say_counts(counts: Mapping[str, Counts]) -> None:
         "missing": "missing (the fill value stands in)",
         "unreadable": "not readable (the fill value stands in)",
     }
+    parts, totals, most = [], {}, ("", 0)
     for kind, text in words.items():
         found = {name: getattr(one, kind) for name, one in counts.items() if getattr(one, kind)}
         if not found:
             continue
         worst = sorted(found, key=lambda name: -found[name])
         shown = shortened([f"{name} ({found[name]:,})" for name in worst], at_most=5)
-        warn(
-            f"cells {text}: {sum(found.values()):,}, in {shown}. Check the schema and the column's unit",
-            PrivateNote,
-        )
+        totals[text.partition(" (")[0]] = total = sum(found.values())
+        most = max(most, (worst[0], found[worst[0]]), key=lambda one: one[1])
+        parts.append(f"cells {text}: {total:,}, in {shown}")
+    if parts:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in totals.items())
+        brief = f"cells that were not taken as they stand: {kinds}; most in {most[0]}"
+        check = "Check the schema and the column's unit"
+        warn(PrivateNote(f"{'; '.join(parts)}. {check}", brief=brief))
 
 
 def _cells_of(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
@@ -266,7 +271,9 @@ def _cells_of(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _columns_of_array(table: Any, wanted: tuple[str, ...]) -> dict[str, Any]:
-    array = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
+    # Of a list NumPy makes texts of all numbers where one is a text.
+    given = table if hasattr(table, "dtype") else np.array(table, dtype=object)
+    array = given.toarray() if hasattr(given, "toarray") else np.asarray(given)
     if array.ndim != 2 or array.shape[1] != len(wanted):
         raise InputError(
             f"rows without column names must have the schema's {len(wanted)} columns in its order; got an "

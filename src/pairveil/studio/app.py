@@ -159,7 +159,11 @@ class Studio:
 
     async def _files(self, form: dict[str, str]) -> Response:
         """Read two files by the names of their columns."""
-        self.project.settings = forms.with_columns(self.project.settings, form)
+        self.project.settings = said = forms.with_columns(self.project.settings, form)
+        if self.project.by_classes and not said.classes:
+            raise InputError(
+                "Choose the field 'Class': which column of the people's table holds it."
+            )
         self.project.forget_answers()
         by_levels, names = self.project.by_levels, self._names.get("levels", ())
         if by_levels:

@@ -57,8 +57,6 @@ def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
     if source not in ("pairs", "classes", "levels"):
         raise InputError("choose pairs, classes or levels")
     decided = replace(settings, **named, learns_from=source, zero_means=zero, public_classes=public)
-    if source == "classes" and not decided.classes:
-        raise InputError("say which column of the people's table holds the classes")
     if source == "classes" != settings.learns_from:
         return replace(decided, unit="person")  # where people are the records, the usual promise
     return decided
@@ -152,7 +150,7 @@ def save_schema(project: Project, data: Mapping[str, Any], form: Mapping[str, st
 
     Raises InputError: with the column and what is wrong with it; nothing is written then.
     """
-    decimal = data.get("decimal", ".")
+    decimal = form.get("decimal", data.get("decimal", "."))
     columns = {
         name: _column(number, name, form, decimal)
         for number, name in enumerate(map(str, data.get("columns", {})))

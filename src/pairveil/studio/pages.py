@@ -74,6 +74,8 @@ _ON_PAGES = {
     "`categories = [...]`": "all that are possible",
     "`values = [...]`": "all classes that are possible",
     'set type = "skip"': "choose 'leave out' as their kind",
+    ' (decimal = "," in the schema)': "",
+    ' (decimal = "." in the schema)': "",
     "schema.toml": "the columns",
     "Check the schema and the column's unit": "Check what was said of the column, and its unit",
     "of the features": "of the people",
@@ -219,7 +221,9 @@ def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[st
         field["skewed"] = bool(SKEWED.search(field["name"])) and not field["log"]
     empty = sum(f["type"] == "number" and not f["low"] for f in fields)
     learned = project.settings.classes if project.by_classes else None
-    return {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
+    decimal = (form or {}).get("decimal") or read_schema_data(project).get("decimal", ".")
+    shown = {"fields": fields, "types": TYPES, "empty_numbers": empty, "learned": learned}
+    return shown | {"decimal": decimal}
 
 
 def comparisons(names: Sequence[str], said: Settings) -> list[str]:
@@ -248,7 +252,7 @@ def levels_page(project: Project, form: dict[str, str] | None = None) -> dict[st
         raise InputError("choose the files again")
     settings, form = project.settings, form or {}
     sizes = [*settings.n_levels.split(","), *[""] * len(columns["columns"])]
-    meanings = WORDS["pairs"].meaning
+    meanings = WORDS["counted pairs"].meaning
     return {
         "settings": settings,
         "comparisons": [
@@ -266,6 +270,9 @@ def levels_page(project: Project, form: dict[str, str] | None = None) -> dict[st
 
 def plan_page(project: Project) -> dict[str, Any]:
     """The pair graph, and what each choice buys."""
+    from pairveil.evaluation.held_out import TEST_SHARE
+    from pairveil.learners.outlook import RANGES, range_at
+
     plan, kappa = project.answer("plan.json") or {}, project.answer("kappa.json") or {}
     rows = plan.get("rows", [])
     if not rows or not (project.by_classes or "kappa" in kappa):
@@ -275,6 +282,8 @@ def plan_page(project: Project) -> dict[str, Any]:
         after = row.get("ledger_epsilon")
         spent = row["epsilon"] if after is None else float(after)
         row["left"] = max(-1.0, ledger["epsilon"] - spent)
+        if row.get("gain_low") is not None:  # what is kept out for the score is not learned from
+            row["scored"] = range_at(RANGES["WITH_DELTA"], (1 - TEST_SHARE) * row["signal"])
     meanings = WORDS["people" if project.by_classes else "pairs"].meaning
     planned = {row["unit"] for row in rows}
     units = [unit for unit in ("relationship", "person", "pair") if unit in planned]

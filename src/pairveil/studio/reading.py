@@ -79,18 +79,20 @@ class Reading:
     def _signature(self) -> str:
         """Whether the release is signed, and by whom, as far as a key tells.
 
-        Raises InputError: there is a key, and its holder did not sign the release as it is.
+        Raises InputError: it is not what was signed, or not by the holder of the key that is there.
         """
         from pairveil.release.signing import check_signature, is_signed
 
-        if self._beside(".pub").exists():
-            when = check_signature(self._folder, self._beside(".pub")).signed_at
-            return (
-                f"Signed by the holder of this key, on {when or 'a date that it does not state'}."
-            )
-        if is_signed(self._folder):
-            return "Signed, but by whom was not checked: that takes the sender's public key."
-        return "Not signed: nothing shows whom it is from."
+        key = self._beside(".pub") if self._beside(".pub").exists() else None
+        if key is None and not is_signed(self._folder):
+            return "Not signed: nothing shows whom it is from."
+        try:
+            when = check_signature(self._folder, key).signed_at or "a date that it does not state"
+        except InputError as problem:
+            raise InputError(f"Do not use it: {problem}") from None
+        if key is None:
+            return f"Signed on {when}, but by whom was not checked: that takes the sender's public key."
+        return f"Signed by the holder of this key, on {when}."
 
     async def take(self, request: Request) -> Response:
         """Receive one file of a release, or all of them as a zip file."""
@@ -118,8 +120,10 @@ class Reading:
             try:
                 signature = self._signature()
                 out = self._beside(".html")  # a page in the folder would break its signature
-                await commands.ask(["report", str(self._folder), "--out", str(out)])
+                made = await commands.ask(["report", str(self._folder), "--out", str(out)])
                 self._report = out.read_bytes()
+                if made.content["valid"] is False:
+                    signature = "Do not use it: its numbers do not hold. Its page says which."
             except PairveilError as problem:
                 said = str(problem).replace(str(self._beside(".pub")), "this key")
                 said = said.replace(str(self._folder), "what was sent")

@@ -57,19 +57,17 @@ def results(client: Any, futures: list[Any]) -> list[Any]:
 
     Raises ClusterError: the scheduler is gone or frozen, or no worker is left and none comes.
     """
-    from distributed import KilledWorker, wait
+    from distributed import KilledWorker
 
     with answering():
-        _while_it_works(client, lambda: _is_done(wait, futures))
-        broken = [future for future in futures if future.status == "error"]
-        problem = broken[0].exception() if broken else None
-        if isinstance(problem, KilledWorker):
-            raise problem
+        # In a thread: to gather is to ask the scheduler, and one that is frozen never answers.
+        asked = _in_background(lambda: list(client.gather(futures)))
+        _while_it_works(client, lambda: bool(concurrent.futures.wait([asked], LOOK_EVERY).done))
+        problem = asked.exception()
         if problem is None:
-            # In a thread: to gather is to ask the scheduler, and one that is frozen never answers.
-            asked = _in_background(lambda: list(client.gather(futures)))
-            _while_it_works(client, lambda: bool(concurrent.futures.wait([asked], LOOK_EVERY).done))
             return asked.result()
+        if isinstance(problem, KilledWorker) or all(one.status != "error" for one in futures):
+            raise problem
     raise problem  # the task's own: what it says of a connection is not about the cluster
 
 
@@ -79,14 +77,6 @@ def n_workers(client: Any) -> int:
         return len(client.nthreads(callback_timeout=LOOK_EVERY))
     except TimeoutError:
         return 0
-
-
-def _is_done(wait: Callable[..., Any], futures: list[Any]) -> bool:
-    try:
-        wait(futures, timeout=LOOK_EVERY)
-    except TimeoutError:
-        return False
-    return True
 
 
 def _while_it_works(client: Any, done: Callable[[], bool]) -> None:

@@ -152,7 +152,7 @@ class Chosen(NamedTuple):
     taken: Kappa
 
 
-def choose(records: Any, how: str, seed: Any) -> Chosen:
+def select_used(records: Any, how: str, seed: Any) -> Chosen:
     """Which of the pairs to use, by who is paired with whom alone, and kappa before and after."""
     together = getattr(records, "together", None)
     if together is None:

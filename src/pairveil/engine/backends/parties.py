@@ -191,7 +191,7 @@ class Channel(Protocol):
         """Nothing more will be sent."""
 
 
-def packed(message: Message) -> bytes:
+def as_sent(message: Message) -> bytes:
     """A message as it is sent."""
     return msgspec.msgpack.encode(message)
 
@@ -199,7 +199,7 @@ def packed(message: Message) -> bytes:
 def send(channel: Channel, message: Message, who: str) -> None:
     """Send one message to ``who``."""
     try:
-        channel.send(packed(message))
+        channel.send(as_sent(message))
     except (OSError, EOFError):
         raise PartyError(f"{who} went away") from None
 
@@ -285,7 +285,7 @@ class Masks:
 
     def heard(self, message: Message) -> None:
         """What the coordinator tells everybody alike."""
-        self._heard.update(packed(message))
+        self._heard.update(as_sent(message))
 
     def mask(self, number: int, size: int) -> Words:
         """The words of answer ``number``; each is asked for once, in order."""

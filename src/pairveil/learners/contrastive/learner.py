@@ -19,7 +19,7 @@ from pairveil.learners.base import Further
 from pairveil.learners.classes import LearnsFromClasses, class_recipe
 from pairveil.learners.contrastive.recipe import MARGIN, ContrastiveRecipe, GroupRecipe
 from pairveil.learners.estimator import PairMetric, PrivateMetricLearner
-from pairveil.learners.inputs import check_bound, check_choice, check_components, is_whole
+from pairveil.learners.inputs import check_bound, check_choice, check_components, check_whole
 from pairveil.learners.preparing import PreparedRecords
 from pairveil.privacy.mechanisms import GAUSSIAN
 from pairveil.privacy.units import Adjacency, Unit
@@ -127,13 +127,12 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
         check_components(given.n_components, n_features)
         if given.margin not in ("auto", "private"):
             check_bound("margin", given.margin)
-        for name in ("max_grad_norm", "sample_rate", "n_steps", "learning_rate"):
+        for name in ("max_grad_norm", "sample_rate", "learning_rate"):
             if getattr(given, name) != "auto":
                 check_bound(name, getattr(given, name))
         if given.sample_rate != "auto" and given.sample_rate > 1:
             raise InputError("sample_rate must be at most 1")
-        if given.n_steps != "auto" and not is_whole(given.n_steps):
-            raise InputError("n_steps must be 'auto' or a whole number")
+        check_whole("n_steps", given.n_steps, "auto", most=10**9)
 
     def _recipe(self, given: Any, records: PreparedRecords) -> Recipe:
         """What this learner asks of the data, from its parameters as plain numbers."""

@@ -58,26 +58,26 @@ from pairveil.records.groups import slots
 class PairNumbers:
     """The fitted numbers of the pair learner, for noise with a delta and for pure epsilon."""
 
-    survey_share: float = fitted(0.13, "part of the budget for the survey", "merged", 0.017, -0.041)
-    start_share: float = fitted(0.2, "part of the budget for the start", "merged", 0.021, -0.052)
-    abundant: float = fitted(50.0, "public signal, both shares fall from", "kept", 0.012, 0.001)
-    steps: int = fitted(100, "gradients asked for, at most", "kept", -0.016, -0.002)
-    faint: float = fitted(220.0, "public signal for a choice, at most", "new", 0.0, 0.0)
-    faint_pure: float = fitted(1200.0, "the same for pure epsilon", "new", 0.0, 0.0)
-    few_pairs: int = fitted(2000, "pairs below which no column is chosen", "kept", -0.003, -0.2)
-    known: float = fitted(2.0, "deviations that make a number known", "merged", -0.009, 0.0)
-    at_threshold: float = fitted(0.3, "scaled difference at a threshold", "kept", -0.014, -0.015)
-    clip: float = fitted(0.4, "clip of the start, of gradients at most", "merged", 0.006, 0.009)
-    start_length: float = fitted(2.0, "Frobenius norm of the first W", "kept", -0.013, -0.046)
-    directions: int = fitted(10, "rows of W, at most", "kept", -0.005, -0.071)
-    unclipped: float = fitted(150.0, "SNR / clip bound of gradients", "merged", -0.008, 0.005)
-    l1_clip: float = fitted(0.5, "clip in l1 / (that sqrt(entries))", "kept", 0.001, 0.0)
-    reach: float = fitted(2.5, "summed steps / SNR", "kept", -0.019, -0.113)
-    shrinkage: float = fitted(0.5, "part of the noise taken off W", "kept", -0.018, -0.081)
-    sampling: float = fitted(0.3, "sampling error, in clip bounds", "kept", 0.0, -0.001)
-    euclid: float = fitted(1.0, "Euclid's weight times SNR", "new", 0.01, -0.055)
-    scarce: float = fitted(2.2, "its root at one column a pair", "new", 0.001, -0.03)
-    evidence: float = fitted(0.3, "its least where the start is noise", "new", 0.003, -0.041)
+    survey_share: float = fitted(0.13, "part of the budget for the survey", "merged", 0.01, 0.008)
+    start_share: float = fitted(0.2, "part of the budget for the start", "merged", 0.012, 0.023)
+    abundant: float = fitted(50.0, "public signal, both shares fall from", "kept", 0.011, 0.007)
+    steps: int = fitted(100, "gradients asked for, at most", "kept", 0.001, -0.003)
+    faint: float = fitted(220.0, "public signal for a choice, at most", "new", -0.009, 0.0)
+    faint_pure: float = fitted(1200.0, "the same for pure epsilon", "new", -0.006, 0.0)
+    few_pairs: int = fitted(2000, "pairs below which no column is chosen", "kept", 0.003, -0.113)
+    known: float = fitted(2.0, "deviations that make a number known", "merged", -0.001, 0.005)
+    at_threshold: float = fitted(0.3, "scaled difference at a threshold", "kept", -0.009, -0.003)
+    clip: float = fitted(0.4, "clip of the start, of gradients at most", "merged", 0.004, -0.005)
+    start_length: float = fitted(2.0, "Frobenius norm of the first W", "kept", 0.0, -0.035)
+    directions: int = fitted(10, "rows of W, at most", "kept", 0.01, -0.025)
+    unclipped: float = fitted(150.0, "SNR / clip bound of gradients", "merged", -0.006, 0.004)
+    l1_clip: float = fitted(0.5, "clip in l1 / (that sqrt(entries))", "kept", 0.0, -0.009)
+    reach: float = fitted(2.5, "summed steps / SNR", "kept", -0.037, -0.035)
+    shrinkage: float = fitted(0.5, "part of the noise taken off W", "kept", -0.001, -0.056)
+    sampling: float = fitted(0.3, "sampling error, in clip bounds", "kept", 0.005, -0.007)
+    euclid: float = fitted(1.0, "Euclid's weight times SNR", "new", 0.007, -0.024)
+    scarce: float = fitted(2.2, "its root at one column a pair", "new", -0.001, -0.043)
+    evidence: float = fitted(0.3, "its least where the start is noise", "new", 0.011, -0.058)
 
 
 NUMBERS = PairNumbers()
@@ -185,7 +185,7 @@ class ContrastiveRecipe:
             W, z = find_start(self.n_components, plan, engine, surveyed)
             signal = signal_to_noise(plan, surveyed, len(W))
         margin = private_margin(plan, engine, surveyed) if self.margin == "private" else self.margin
-        W = descend(self, plan, engine, surveyed, W, margin)
+        W = learn_directions(self, plan, engine, surveyed, W, margin)
         if self.n_components is not None:
             return W * surveyed.scale
         weight = euclid_weight(
@@ -298,7 +298,7 @@ def private_margin(plan: Plan, engine: Engine, surveyed: SurveyResult) -> float:
     return float(np.clip(longest * total / max(count, 1.0), 0.25, longest))
 
 
-def descend(
+def learn_directions(
     recipe: ContrastiveRecipe,
     plan: Plan,
     engine: Engine,

@@ -125,9 +125,9 @@
       at("guess-words").textContent = `At most ${right} guesses in 100 are right. A coin gets 50.`;
       at("person-words").textContent = `For all that is known of one person the same release means epsilon ${Math.ceil(1000 * row.person_epsilon - 1e-6) / 1000} and at most ${upTo(row.person_best_guess)} right guesses in 100.${Number(choice.dataset.spent) > 0 ? " This counts this release alone; the next page counts those before it too." : ""}`;
       const known = typeof row.gain_low === "number";  // there are benchmarks of such fits
-      at("gain").textContent = known ? `${Math.round(100 * row.gain_low)} to ${Math.round(100 * row.gain_high)} %` : "not known";
-      const fewer = choice.querySelector("[name=score]")?.checked ? "; less where pairs are kept out for the score" : "";
-      at("gain-words").textContent = known ? `eight in ten fits like it, in our benchmarks; yours may differ${fewer}` : "too few fits like it were measured";
+      const kept = choice.querySelector("[name=score]")?.checked ? row.scored : [row.gain_low, row.gain_high];
+      at("gain").textContent = known ? `${Math.round(100 * kept[0])} to ${Math.round(100 * kept[1])} %` : "not known";
+      at("gain-words").textContent = known ? `eight in ten fits ${kept === row.scored ? "to the pairs that the score leaves" : "like it"}, in our benchmarks; yours may differ` : "too few fits like it were measured";
       at("used").textContent = row.n_pairs_used.toLocaleString("en");
       at("records").textContent = row.records.replace(/^./, (first) => first.toUpperCase());
       at("kappa").textContent = `kappa ${row.kappa}: so many count together for one ${row.unit}`;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import openpyxl
 from running import run_here as run
 
 HEAD = "left,right,label\n"
@@ -99,3 +100,15 @@ def test_row_numbers_of_repeated_pairs_are_for_the_operator_alone(tmp_path: Path
             assert "1 pair appeared before and was merged (row" in " ".join(done.err.split())
             said.append((words[0], done.json))
     assert said[:2] == said[2:]
+
+
+def test_what_other_libraries_say_of_a_cell_is_in_no_output(tmp_path: Path) -> None:
+    """openpyxl names the cell of a day that Excel does not know."""
+    book = openpyxl.Workbook()
+    for row in (["left", "right", "seen"], ["a", "b", 1e12], ["c", "d", 30000.0]):
+        book.active.append(row)
+    book.active["C2"].number_format = book.active["C3"].number_format = "yyyy-mm-dd"
+    book.save(tmp_path / "pairs.xlsx")
+    done = run("kappa", "pairs.xlsx", "--json", cwd=tmp_path)
+    assert done.json["notes"] == []
+    assert "C2" in done.err
