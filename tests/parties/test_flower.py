@@ -5,6 +5,7 @@ import importlib.util
 import os
 import random
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -382,6 +383,21 @@ def free_port():
             return server.getsockname()[1]
 
 
+def kill_those_of(home):
+    """End what SuperExecs have started: it outlives SuperLink and SuperNodes and asks for them on and on."""
+    for one in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"FLWR_HOME={home}\0".encode() in one.read_bytes():
+                os.kill(int(one.parent.name), signal.SIGKILL)
+
+
+def wait_for(log, said, times):
+    until = time.monotonic() + 120
+    while log.read_text().count(said) < times:
+        assert time.monotonic() < until, log.read_text()[-5000:]
+        time.sleep(0.2)
+
+
 @pytest.fixture
 def hospitals_of_flower(tmp_path):
     """Sockets of three SuperNodes, which speak TLS with a SuperLink; its connection is called 'hospitals'."""
@@ -405,6 +421,7 @@ def hospitals_of_flower(tmp_path):
            "--port", str(free_port()), "--node-config", f'pairveil="{place}"'] for place in places),
     ]  # fmt: skip
     with ExitStack() as ended, ExitStack() as stack:  # all are told to end before one is waited for
+        ended.callback(kill_those_of, folder)
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("PATH", commands)
         patch.setenv("FLWR_HOME", str(folder))
@@ -416,10 +433,7 @@ def hospitals_of_flower(tmp_path):
             one = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
             ended.callback(one.wait, 60)
             stack.callback(one.terminate)
-        until = time.monotonic() + 120
-        while (folder / "0.log").read_text().count("Activated node_id") < 3:
-            assert time.monotonic() < until, (folder / "0.log").read_text()
-            time.sleep(0.2)
+        wait_for(folder / "0.log", "Activated node_id", 3)
         yield places
 
 
@@ -427,7 +441,9 @@ def test_flower_carries_the_same_fit_over_tls_and_ends_one_that_a_party_leaves(
     hospitals_of_flower, alone
 ):
     submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
+    log = hospitals_of_flower[0].parent / "0.log"
     assert same(joint(hospitals_of_flower, submit, patience=300.0), alone)
+    wait_for(log, "Finished task", 1)  # the tunnel ends with the fit
 
     def leaves(channel):
         channel.receive(1 << 20)
@@ -437,3 +453,4 @@ def test_flower_carries_the_same_fit_over_tls_and_ends_one_that_a_party_leaves(
     results = joint(hospitals_of_flower, submit, party=party, patience=300.0)
     for who in ("coordinator", 0, 2):
         assert "went away" in str(results[who])
+    wait_for(log, "Finished task", 2)
