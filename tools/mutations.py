@@ -291,8 +291,8 @@ NOISE = [
     ),
     Mutation(
         "noise: exact noise is too small",
-        "drawn = draw(scale_above(scale / grid), total.size, process_keystream())",
-        "drawn = draw(scale_above(0.8 * scale / grid), total.size, process_keystream())",
+        "drawn = draw(family, scale_above(scale / grid), total.size, process_keystream())",
+        "drawn = draw(family, scale_above(0.8 * scale / grid), total.size, process_keystream())",
         _in("test_noise"),
     ),
     Mutation(
@@ -800,6 +800,18 @@ COUNTS = [
         _in("test_error_curve"),
     ),
     Mutation(
+        "linkage: a cell that holds no level stops the run",
+        "return np.where(wrong, np.nan, cut), counts",
+        "return cut, counts",
+        _in("test_link_command"),
+    ),
+    Mutation(
+        "linkage: which half a pair is in follows from its place in the file",
+        'bits = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest()[0] & 1 for one in ids]',
+        "bits = [at & 1 for at, _ in enumerate(ids)]",
+        _in("test_link_command"),
+    ),
+    Mutation(
         "linkage: a condition calls what functions it likes",
         "if name not in FUNCTIONS:",
         "if not name:",
@@ -863,6 +875,12 @@ COUNTS = [
         "deep: nobody looks whether records mix on the way back",
         "self._at_two_weights(self._check_slopes_apart)",
         "pass",
+        _in("test_gradients"),
+    ),
+    Mutation(
+        "deep: only random rows are tried, among which nothing is empty, padded, alike or whole",
+        "for usual, other in self._unusual(rows):",
+        "for usual, other in ():",
         _in("test_gradients"),
     ),
     Mutation(

@@ -41,7 +41,7 @@ def trusted(kind):
 
     def release(which, n, rng):
         total = np.full(n, which * round(1 / GRID), dtype=np.int64)
-        return getattr(source, kind)(total, 2.0, GRID)
+        return source.noisy(kind, total, 2.0, GRID)
 
     return release
 
@@ -108,7 +108,7 @@ def test_the_missing_values_attack_breaks_naive_laplace_noise():
 class NaiveNoise(SeededNoise):
     """A source that forgets the grid, as a port to another library might."""
 
-    def gaussian(self, total, scale, grid=None):
+    def noisy(self, family, total, scale, grid=None):
         return total * (grid or 1.0) + self._rng.normal(0.0, scale, total.shape)
 
 

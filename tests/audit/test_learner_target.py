@@ -107,8 +107,8 @@ class LessNoise(SeededNoise):
 
     part = 1.0
 
-    def gaussian(self, total, scale, grid=None):
-        return super().gaussian(total, scale * self.part, grid)
+    def noisy(self, family, total, scale, grid=None):
+        return super().noisy(family, total, scale * self.part, grid)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from pairveil.privacy.noise import SeededNoise
 class NoiseTooSmall(SeededNoise):
     """A twentieth of the noise that the plan names."""
 
-    def gaussian(self, total, scale, grid=None):
-        return super().gaussian(total, scale / 20, grid)
+    def noisy(self, family, total, scale, grid=None):
+        return super().noisy(family, total, scale / 20, grid)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])

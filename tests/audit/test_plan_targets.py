@@ -75,16 +75,16 @@ def test_a_sampled_plan_is_not_accused_and_is_seen(adjacency):
 class HalvedNoise(SeededNoise):
     """Draws noise of half the standard deviation that the plan names."""
 
-    def gaussian(self, total, scale, grid=None):
-        return super().gaussian(total, scale / 2, grid)
+    def noisy(self, family, total, scale, grid=None):
+        return super().noisy(family, total, scale / 2, grid)
 
 
 class ReusedNoise(SeededNoise):
     """Draws noise once and uses it in every step."""
 
-    def gaussian(self, total, scale, grid=None):
+    def noisy(self, family, total, scale, grid=None):
         if not hasattr(self, "_first"):
-            self._first = super().gaussian(np.zeros_like(total), scale, grid)
+            self._first = super().noisy(family, np.zeros_like(total), scale, grid)
         return total * grid + self._first
 
 

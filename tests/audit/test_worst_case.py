@@ -29,8 +29,8 @@ class PartOfTheNoise(SeededNoise):
 
     part = 1.0
 
-    def gaussian(self, total, scale, grid=None):
-        return super().gaussian(total, scale * self.part, grid)
+    def noisy(self, family, total, scale, grid=None):
+        return super().noisy(family, total, scale * self.part, grid)
 
 
 def shares_of_mu(worlds, budget, recipe=RECIPE, part=1.0):

@@ -385,6 +385,49 @@ class Later(nn.Module):
         return self.one(x) + self.mixed(x.mean(dim=0).expand_as(x))
 
 
+class Unpadded(nn.Module):
+    """Leaves out what no row of the batch has: positions behind the longest text, empty columns."""
+
+    def __init__(self, tokens):
+        super().__init__()
+        self.named = nn.Embedding(50, 2) if tokens else nn.Identity()
+        self.last = nn.Linear(2, 3)
+
+    def forward(self, x):
+        longest = int((x != 0).reshape(len(x), x.shape[1], -1).any(2).sum(1).max().clamp(min=1))
+        return self.last(self.named(x[:, :longest]).mean(1))
+
+
+class Scaled(nn.Module):
+    """Brings counts, or whole numbers, to the scale of the batch; takes the mean for empty rows."""
+
+    def __init__(self, where):
+        super().__init__()
+        self.where, self.last = where, nn.Linear(2, 3)
+
+    def forward(self, x):
+        if self.where == "empty":
+            return self.last(torch.where((x == 0).all(1, keepdim=True), x.mean(0, keepdim=True), x))
+        if self.where == "alike":
+            _, which, times = torch.unique(x, dim=0, return_inverse=True, return_counts=True)
+            return self.last(x) * times[which][:, None]
+        seen = (x >= 0).all() if self.where == "counts" else (x == x.round()).all()
+        return self.last(x / x.abs().max() if seen else x)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (Unpadded(tokens=True), (6,)),
+        (Unpadded(tokens=False), (6, 2)),
+        *((Scaled(where), (2,)) for where in ("empty", "alike", "counts", "whole")),
+    ],
+)
+def test_a_module_that_mixes_no_random_rows_is_refused(module, shape):
+    with pytest.raises(InputError, match="mixes the samples"):
+        Network(module, contrastive, shape, tokens=len(shape) == 1 and shape[0] == 6)
+
+
 def test_a_module_that_will_mix_is_refused():
     with pytest.raises(InputError, match="mixes the samples"):
         Network(Later(), contrastive, (2,))

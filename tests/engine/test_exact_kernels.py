@@ -163,9 +163,9 @@ def test_steps_are_drawn_in_rooms_of_limited_size() -> None:
     data, asked = world(), []
 
     class Watched(SeededNoise):
-        def gaussian(self, total: Any, scale: Any, grid: Any = None) -> Any:
+        def noisy(self, family: Any, total: Any, scale: Any, grid: Any = None) -> Any:
             asked.append(total.shape)
-            return super().gaussian(total, scale, grid)
+            return super().noisy(family, total, scale, grid)
 
     steps = MOST_AT_ONCE // 512 + 5
     query = Query("gradients", (2, 5), 2.0, steps, sample_rate=0.01)

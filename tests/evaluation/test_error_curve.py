@@ -348,7 +348,6 @@ def test_the_command_on_a_table_of_scores(table):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--score-range", "0,0.5"), "outside score_range"),
         ((), "--score-range is missing"),
         (("--score-range", "0,1", "--fmr", 0.0001), "takes about"),
         (("--score-range", "0,1", "--score", "nothing"), "no column 'nothing'"),

@@ -73,7 +73,6 @@ def test_it_says_before_it_spends_where_noise_is_much_for_so_few_pairs(files, ep
     [
         (("--n-levels", "4,3"), "--n-levels has 2 numbers for 3"),
         (("--n-levels", "a,b"), "whole numbers"),
-        (("--n-levels", "2,3,2"), "column 1 is not below"),
         (("--unit", "entity"), "entity_records"),
         (("--left", "nobody"), "no column 'nobody'"),
         (("--epsilon", "inf"), "promises nothing"),
@@ -93,7 +92,7 @@ def test_a_labelled_pair_without_levels_is_said_by_its_row(files):
     table = pd.read_csv(files / "levels.csv")
     table[table["left"] != "r7"].to_csv(files / "levels.csv", index=False)
     done = link(files, "--n-levels", "4,3,2")
-    assert "1 labelled pairs have no row of values, the first in row 8" in str(done.exception)
+    assert "1 of 600 pairs has no row of levels (row 8)" in str(done.exception)
     assert "r7" not in str(done.exception)
 
 
@@ -140,3 +139,156 @@ def test_a_killed_command_resumes_from_its_checkpoint_with_one_charge(files, mon
     assert not (files / "counts").exists()
     seeded = link(files, *words, "--checkpoint", files / "counts", "--seed", 1, "--overwrite")
     assert "leave --seed out" in str(seeded.exception)
+
+
+# ---- dirt: one list, and nothing released tells of a cell or a label -------------------------------
+
+
+def dirtied(files, *, cells=(), labels=(), levels=()):
+    """The files with rows added, and with cells of the first rows written otherwise."""
+    table = pd.read_csv(files / "levels.csv", dtype=str)
+    told = pd.read_csv(files / "labels.csv", dtype=str)
+    for row, column, cell in cells:
+        (told if column == "label" else table).loc[row, column] = cell
+    more = pd.DataFrame(levels, columns=table.columns)
+    pd.concat([table, more]).to_csv(files / "levels.csv", index=False)
+    more = pd.DataFrame(labels, columns=told.columns)
+    pd.concat([told, more]).to_csv(files / "labels.csv", index=False)
+
+
+def test_all_that_is_wrong_is_one_list_and_ids_alone_leave_out(files):
+    [[a, b]] = pd.read_csv(files / "levels.csv", usecols=["left", "right"]).head(1).to_numpy()
+    dirtied(
+        files,
+        cells=[(4, "c0", "kanarienvogel"), (5, "c1", "9"), (6, "c2", "0.5"), (2, "label", "?!")],
+        labels=[("r5", "r5", "1"), ("r5", "kanarienvogel", "-1"), (" r7", "r8", "1")],
+        levels=[(b, a, "1", "1", "1")],
+    )
+    words = ("--n-levels", "4,3,2", "--problems", files / "wrong.csv")
+    done = link(files, *words)
+    said = str(done.exception)
+    for part in (
+        "1 row of the levels repeats a pair that another row has: row 601",
+        "column 'c0': 1 cell cannot be read (row 5); null there",
+        "column 'c1': 1 cell cannot be read (row 6); null there",
+        "column 'c2': 1 cell cannot be read (row 7); null there",
+        "1 label cannot be read (row 3)",
+        "1 id of the pairs with spaces around (row 603)",
+        "1 pair joins a person with herself (row 601)",
+        "2 of 603 pairs have no row of levels (rows 602, 603)",
+    ):
+        assert part in said
+    assert "kanarienvogel" not in said + (files / "wrong.csv").read_text()
+    listed = pd.read_csv(files / "wrong.csv")
+    assert set(listed["table"]) == {"levels", "pairs"}
+    assert set(listed[listed["table"] == "levels"]["problem"]) == {"repeated pair", "cell"}
+    done = link(files, *words, "--leave-out", "--json")
+    assert done.exit_code == 0, done.exception
+    assert json.loads(done.stdout)["left_out"] == {
+        "repeated_pairs": 1, "self_pairs": 1, "unknown_pairs": 2, "levels": 2, "pairs": 4
+    }  # fmt: skip
+    whole = link(files, *words[:2], "--leave-out", "--merge-similar-ids", "--json", out="whole")
+    assert json.loads(whole.stdout)["left_out"]["unknown_pairs"] == 1
+    checked = run(
+        "kappa", files / "labels.csv", "--levels", files / "levels.csv", "--label", "label"
+    )
+    assert "2 of 603 pairs have no row of levels" in str(checked.exception)
+
+
+@pytest.mark.parametrize("command", ["link", "threshold", "scores"])
+@pytest.mark.parametrize("where", ["cell", "label"])
+def test_what_one_cell_or_label_holds_is_in_nothing_but_the_noisy_numbers(files, command, where):
+    link(files, "--n-levels", "4,3,2", "--seed", 3, out="model")
+    kept, found = {one: (files / one).read_text() for one in ("levels.csv", "labels.csv")}, []
+    scores = pd.read_csv(files / "labels.csv").assign(score=0.5)
+    cells = ("2", "9", "-7", "0.5", "", "kanarienvogel", "inf")
+    labels = ("1", "-1", "0", "", "kanarienvogel")
+    for at, text in enumerate(cells if where == "cell" else labels):
+        for name, content in kept.items():
+            (files / name).write_text(content)
+        dirtied(files, cells=[(4, "c0" if where == "cell" else "label", text)])
+        column = "score" if where == "cell" else "label"
+        changed = scores.astype(str)
+        changed.loc[4, column] = text
+        changed.to_csv(files / "scores.csv", index=False)
+        out, ledger = f"out{at}", files / f"ledger{at}"
+        more = ("--seed", 1, "--json", "--ledger", ledger, "--budget", 9)
+        if command == "link":
+            done = link(files, "--n-levels", "4,3,2", *more, out=out)
+        else:
+            source = [files / one for one in ("model", "levels.csv", "labels.csv")]
+            if command == "scores":
+                source = [files / "scores.csv", "--score-range", "0,1"]
+            words = ("--fmr", 0.3, "--epsilon", 4, "--out", files / out)
+            done = run("threshold", *source, *words, *more)
+        assert done.exit_code == 0, (text, done.exception)
+        certificate = json.loads(done.stdout)["certificate"]
+        for digest in ("metric_sha256", "release_sha256"):
+            certificate.pop(digest, None)
+        entries = json.loads(ledger.read_text())["entries"]
+        names = sorted(one.name for one in (files / out).iterdir())
+        found.append((certificate, names, [one | {"time": ""} for one in entries]))
+        assert "kanarienvogel" not in done.stderr
+    assert all(one == found[0] for one in found)
+
+
+def test_a_model_and_its_threshold_on_halves_of_the_same_pairs_cost_less_than_two_sets(files):
+    """What a relationship costs is that of the same pairs twice, and a half knows no label of the other."""
+    from pairveil.errors import BudgetError
+
+    told = pd.read_csv(files / "labels.csv")
+    budget = ("--ledger", files / "budget.json", "--budget", 2.1)
+    words = ("--n-levels", "4,3,2", "--half", "first", "--seed", 1, "--epsilon", 1)
+    done = link(files, *words, *budget)
+    assert done.exit_code == 0, done.exception
+    assert "Half of them count" in done.stdout
+    ends = ("threshold", files / "out", files / "levels.csv", files / "labels.csv", "--fmr", 0.4)
+    second = run(*ends, "--half", "second", "--epsilon", 1, *budget[:2], "--json")
+    assert second.exit_code == 0, second.exception
+    told.iloc[:300].to_csv(files / "labels.csv", index=False)
+    other = run(*ends, "--epsilon", 1, *budget[:2])
+    assert isinstance(other.exception, BudgetError)
+    assert "--half" in str(other.exception)
+    weights = []
+    for changed in ("first", "second"):
+        from pairveil.jobs.link import HalfOption
+
+        counted = (
+            HalfOption(half=changed).halved(told[["left", "right"]].to_numpy(), np.ones(600)) > 0
+        )
+        assert 240 < counted.sum() < 360
+        turned = told[["right", "left"]].to_numpy()[::-1]  # by ids, not by the order of a file
+        assert (HalfOption(half=changed).halved(turned, np.ones(600))[::-1] == counted).all()
+        told.assign(label=np.where(counted, -told["label"], told["label"])).to_csv(
+            files / "labels.csv", index=False
+        )
+        assert link(files, *words, out=changed).exit_code == 0
+        weights.append((files / changed / "linkage.json").read_text())
+    assert weights[1] == (files / "out" / "linkage.json").read_text() != weights[0]
+
+
+def test_what_takes_a_metric_says_what_a_linkage_model_is_for(files):
+    link(files, "--n-levels", "4,3,2")
+    out = files / "x"
+    for words in (
+        ("export", files / "out", "--to", "csv", "-o", out),
+        ("transform", files / "out", files / "levels.csv", "-o", out),
+        (
+            "evaluate",
+            files / "out",
+            files / "levels.csv",
+            "--pairs",
+            files / "labels.csv",
+            "--epsilon",
+            1,
+        ),
+    ):
+        said = str(run(*words).exception)
+        assert "holds a release of another kind, a linkage model" in said
+        assert "ReleasedLinkage.load" in said
+
+
+def test_a_report_is_said_and_so_is_what_will_be_spent(files):
+    done = link(files, "--n-levels", "4,3,2", "--report")
+    assert done.stdout.startswith("Spends epsilon 1 at delta 1e-05 to protect one relationship.")
+    assert f"Report: {files / 'out' / 'report.html'}" in done.stdout.replace("\n", "")

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from joint import hospitals
+from test_party_commands import SCHEMA, contents, run_jobs, write
 
 from pairveil import DPPMetricLearner
 from pairveil.errors import InputError, MissingExtraError, PartyError
@@ -264,6 +265,33 @@ def test_another_fit_and_whoever_else_finds_the_socket_change_nothing(relay, pla
     assert same(joint(places, submit), alone)
 
 
+def test_the_commands_take_this_way(relay, places, tmp_path, monkeypatch):
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    common = {"schema": tmp_path / "schema.toml", "disjoint": True}
+    parties = [
+        {
+            **write(tmp_path / name, 10_000 * i), **common, "called": name, "out": tmp_path / f"{name}-out",
+            "flower": places[i], "ledger": tmp_path / f"{name}.json", "budget": 3.0,
+        }
+        for i, name in enumerate(("East", "West"))
+    ]  # fmt: skip
+    started = []
+
+    def submit(superlink, invitation, n_parties, wait):
+        started.append((superlink, n_parties))
+        tunnel(relay, Nodes(relay, places[:2]), parties=n_parties, wait=wait)(invitation)
+
+    monkeypatch.setattr(flower, "submit", submit)
+    coordinator = FitJob(
+        parties=2, schema=common["schema"], kappa_rule="disjoint", out=tmp_path / "joint", wait=20.0,
+        flower="hospitals",
+    )  # fmt: skip
+    results, _ = run_jobs(coordinator, parties)
+    assert started == [("hospitals", 2)]
+    assert len({results[name]["fingerprint"] for name in ("coordinator", "East", "West")}) == 1
+    assert contents(tmp_path / "joint") == contents(tmp_path / "West-out")
+
+
 def test_a_socket_that_was_left_is_replaced_and_one_that_cannot_be_made_is_named(tmp_path):
     one = Invitation("127.0.0.1", 1, bytes(32), bytes(16))
     with socket.socket(socket.AF_UNIX) as left:
@@ -376,7 +404,7 @@ def hospitals_of_flower(tmp_path_factory):
         *(["flower-supernode", "--superlink", link, "--root-certificates", authority,
            "--port", str(free_port()), "--node-config", f'pairveil="{place}"'] for place in places),
     ]  # fmt: skip
-    with ExitStack() as stack:
+    with ExitStack() as ended, ExitStack() as stack:  # all are told to end before one is waited for
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("PATH", commands)
         patch.setenv("FLWR_HOME", str(folder))
@@ -386,7 +414,7 @@ def hospitals_of_flower(tmp_path_factory):
         for i, command in enumerate(processes):
             log = stack.enter_context((folder / f"{i}.log").open("w"))
             one = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-            stack.callback(one.wait)
+            ended.callback(one.wait, 60)
             stack.callback(one.terminate)
         until = time.monotonic() + 60
         while (folder / "0.log").read_text().count("Activated node_id") < 3:
@@ -396,8 +424,8 @@ def hospitals_of_flower(tmp_path_factory):
 
 
 def test_flower_carries_the_same_fit_over_tls(hospitals_of_flower, alone):
-    submit = partial(flower.submit, "hospitals", n_parties=3, wait=120)
-    assert same(joint(hospitals_of_flower, submit, patience=120.0), alone)
+    submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
+    assert same(joint(hospitals_of_flower, submit, patience=300.0), alone)
 
 
 def test_a_party_that_leaves_flower_ends_the_fit(hospitals_of_flower):
@@ -405,8 +433,8 @@ def test_a_party_that_leaves_flower_ends_the_fit(hospitals_of_flower):
         channel.receive(1 << 20)
         channel.close()
 
-    submit = partial(flower.submit, "hospitals", n_parties=3, wait=120)
+    submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
     party = lambda i: leaves if i == 1 else None  # noqa: E731
-    results = joint(hospitals_of_flower, submit, party=party, patience=120.0)
+    results = joint(hospitals_of_flower, submit, party=party, patience=300.0)
     for who in ("coordinator", 0, 2):
         assert "went away" in str(results[who])

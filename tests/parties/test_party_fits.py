@@ -534,9 +534,9 @@ def test_every_party_of_a_fit_draws_the_share_that_colluders_leave(monkeypatch, 
     drawn, asked = [], []
 
     class Kept(PartiesNoise):
-        def gaussian(self, total, scale, grid=None):
+        def noisy(self, family, total, scale, grid=None):
             drawn.append(scale)
-            return super().gaussian(total, scale, grid)
+            return super().noisy(family, total, scale, grid)
 
     class Heard(Watched):
         def receive(self, most):

@@ -160,8 +160,8 @@ def test_the_law_of_the_noise_that_colluders_do_not_know_is_the_one_that_is_prov
     steps, taken, n_rounds = 8.0, [], 4
 
     class Kept(PartiesNoise):
-        def gaussian(self, total, scale, grid=None):
-            drawn = super().gaussian(total, scale, grid)
+        def noisy(self, family, total, scale, grid=None):
+            drawn = super().noisy(family, total, scale, grid)
             taken.append(drawn)
             return drawn
 

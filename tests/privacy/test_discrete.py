@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import opendp.prelude as dp
@@ -30,8 +31,7 @@ from pairveil.privacy.samplers import (
     Keystream,
     cell_length,
     cell_table,
-    discrete_gaussian,
-    discrete_laplace,
+    draw,
     hazard,
     poisson_sample,
     process_keystream,
@@ -40,6 +40,7 @@ from pairveil.privacy.samplers import (
 
 KEY = bytes(range(32))
 RATE = 1e-6
+discrete_gaussian, discrete_laplace = partial(draw, "gaussian"), partial(draw, "laplace")
 SAMPLERS = {"gaussian": discrete_gaussian, "laplace": discrete_laplace}
 DRAWS, MANY = 1_000_000, 10_000_000
 SCALES = [Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(5), Fraction(33), Fraction(401, 2)]

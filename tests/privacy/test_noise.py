@@ -33,7 +33,7 @@ KINDS = {"gaussian": "norm", "laplace": "laplace"}
 @pytest.mark.parametrize("scale", [0.37, 25.0])
 def test_noise_has_the_stated_scale_and_no_other(source, kind, scale):
     total = np.zeros(DRAWS, dtype=np.int64)
-    draws = getattr(SOURCES[source](), kind)(total, scale, GRID)
+    draws = SOURCES[source]().noisy(kind, total, scale, GRID)
     assert kstest(draws, KINDS[kind], args=(0, scale)).pvalue > LEVEL
     for wrong in (2 / 3, 3 / 2):
         assert kstest(draws, KINDS[kind], args=(0, wrong * scale)).pvalue < LEVEL
@@ -41,7 +41,7 @@ def test_noise_has_the_stated_scale_and_no_other(source, kind, scale):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_seeded_noise_without_a_grid(kind):
-    draws = getattr(SeededNoise(6), kind)(np.full(DRAWS, 4.5), 2.0)
+    draws = SeededNoise(6).noisy(kind, np.full(DRAWS, 4.5), 2.0)
     assert kstest(draws, KINDS[kind], args=(4.5, 2.0)).pvalue > LEVEL
     for wrong in (4 / 3, 3.0):
         assert kstest(draws, KINDS[kind], args=(4.5, wrong)).pvalue < LEVEL
@@ -53,18 +53,18 @@ def test_neighbouring_inputs_give_the_same_lattice(source, kind):
     """Every output is an exact multiple of the grid, whatever the total: Mironov's attack fails."""
     grid = 2.0**-20
     for total in (0, 1, 12345, -(2**40)):
-        draws = getattr(SOURCES[source](), kind)(np.full(500, total), 3.0, grid)
+        draws = SOURCES[source]().noisy(kind, np.full(500, total), 3.0, grid)
         units = draws / grid
         assert np.array_equal(units, np.rint(units))
     # Neighbours reach one another's outputs: parities of both kinds occur for both.
     for total in (0, 1):
-        units = getattr(SOURCES[source](), kind)(np.full(500, total), 3.0, grid) / grid
+        units = SOURCES[source]().noisy(kind, np.full(500, total), 3.0, grid) / grid
         assert 0 < (units % 2 == 0).sum() < 500
 
 
 def test_trusted_noise_is_the_discrete_gaussian_also_when_coarse():
     """At scale 1.5 grid steps the discrete shape shows: chi-square against its exact weights."""
-    draws = TrustedNoise().gaussian(np.zeros(DRAWS, dtype=np.int64), 1.5, 1.0)
+    draws = TrustedNoise().noisy("gaussian", np.zeros(DRAWS, dtype=np.int64), 1.5, 1.0)
     z = np.arange(-30, 31)
 
     def statistic(scale):
@@ -120,7 +120,7 @@ def test_sampling_at_its_ends(source):
 def test_sums_that_would_wrap_around_saturate():
     """Wrapping would turn the largest total into the smallest: a giveaway of its size."""
     for total, sign in ((2**62 - 1, 1), (-(2**62), -1)):
-        noise = TrustedNoise().gaussian(np.full(4000, total, dtype=np.int64), 2.0**49, 1.0)
+        noise = TrustedNoise().noisy("gaussian", np.full(4000, total, dtype=np.int64), 2.0**49, 1.0)
         assert np.all(np.sign(noise) == sign)
     limits = np.iinfo(np.int64)
     for total, step, result in (
@@ -144,25 +144,25 @@ def test_totals_of_any_layout_are_added_in_place(kind):
         np.asfortranarray(total),
         total.astype(np.uint64),
     ):
-        noisy = getattr(TrustedNoise(), kind)(view, 3.0, 1.0)
+        noisy = TrustedNoise().noisy(kind, view, 3.0, 1.0)
         np.testing.assert_array_equal(np.rint(noisy / 1e9) * 1e9, view)
         assert (noisy != view).any()
 
 
 def test_seeded_runs_repeat_and_trusted_runs_do_not():
     total = np.zeros(50, dtype=np.int64)
-    first, second = (SeededNoise(1).gaussian(total, 1.0, GRID) for _ in range(2))
+    first, second = (SeededNoise(1).noisy("gaussian", total, 1.0, GRID) for _ in range(2))
     assert np.array_equal(first, second)
     assert np.array_equal(SeededNoise(1).sample(500, 0.05), SeededNoise(1).sample(500, 0.05))
-    assert not np.array_equal(first, SeededNoise(2).gaussian(total, 1.0, GRID))
-    first, second = (TrustedNoise().gaussian(total, 1.0, GRID) for _ in range(2))
+    assert not np.array_equal(first, SeededNoise(2).noisy("gaussian", total, 1.0, GRID))
+    first, second = (TrustedNoise().noisy("gaussian", total, 1.0, GRID) for _ in range(2))
     assert not np.array_equal(first, second)
     first, second = (TrustedNoise().sample(500, 0.5) for _ in range(2))
     assert not np.array_equal(first, second)
     np.random.seed(0)  # noqa: NPY002 - the global seed must not matter
-    third = TrustedNoise().laplace(total, 1.0, GRID)
+    third = TrustedNoise().noisy("laplace", total, 1.0, GRID)
     np.random.seed(0)  # noqa: NPY002
-    assert not np.array_equal(third, TrustedNoise().laplace(total, 1.0, GRID))
+    assert not np.array_equal(third, TrustedNoise().noisy("laplace", total, 1.0, GRID))
 
 
 FORKED = """
@@ -170,7 +170,7 @@ import os, numpy as np
 from pairveil.privacy.noise import TrustedNoise
 noise, total = TrustedNoise(), np.zeros(8, dtype=np.int64)
 def draw():
-    return noise.gaussian(total, 1.0, 2.0**-31).tobytes() + noise.sample(400, 0.5).tobytes()
+    return noise.noisy("gaussian", total, 1.0, 2.0**-31).tobytes() + noise.sample(400, 0.5).tobytes()
 draw()  # any state would be set up by now, and be inherited
 reader, writer = os.pipe()
 if os.fork() == 0:
@@ -201,22 +201,22 @@ def test_only_trusted_noise_is_for_release():
 @pytest.mark.parametrize("kind", KINDS)
 def test_shapes_and_empty_totals(kind):
     noise = TrustedNoise()
-    assert getattr(noise, kind)(np.zeros((2, 3), dtype=np.int64), 1.0, GRID).shape == (2, 3)
-    assert getattr(noise, kind)(np.zeros((0, 3), dtype=np.int64), 1.0, GRID).shape == (0, 3)
+    assert noise.noisy(kind, np.zeros((2, 3), dtype=np.int64), 1.0, GRID).shape == (2, 3)
+    assert noise.noisy(kind, np.zeros((0, 3), dtype=np.int64), 1.0, GRID).shape == (0, 3)
 
 
 def test_misuse_is_refused():
     integers, floats = np.zeros(3, dtype=np.int64), np.zeros(3)
     for call in (
-        lambda: TrustedNoise().gaussian(integers, 1.0),  # no grid
-        lambda: TrustedNoise().gaussian(floats, 1.0, GRID),  # not counted in grid steps
-        lambda: SeededNoise(0).laplace(floats, 1.0, GRID),
-        lambda: TrustedNoise().gaussian(integers, 0.0, GRID),
-        lambda: TrustedNoise().laplace(integers, math.inf, GRID),
-        lambda: TrustedNoise().gaussian(integers, math.nan, GRID),
-        lambda: TrustedNoise().gaussian(integers, 1.0, 0.3),  # no power of two
-        lambda: TrustedNoise().gaussian(integers, 2.0**30, GRID),  # beyond 64 bits
-        lambda: SeededNoise(0).gaussian(integers, GRID / 4, GRID),  # finer than the grid
+        lambda: TrustedNoise().noisy("gaussian", integers, 1.0),  # no grid
+        lambda: TrustedNoise().noisy("gaussian", floats, 1.0, GRID),  # not counted in grid steps
+        lambda: SeededNoise(0).noisy("laplace", floats, 1.0, GRID),
+        lambda: TrustedNoise().noisy("gaussian", integers, 0.0, GRID),
+        lambda: TrustedNoise().noisy("laplace", integers, math.inf, GRID),
+        lambda: TrustedNoise().noisy("gaussian", integers, math.nan, GRID),
+        lambda: TrustedNoise().noisy("gaussian", integers, 1.0, 0.3),  # no power of two
+        lambda: TrustedNoise().noisy("gaussian", integers, 2.0**30, GRID),  # beyond 64 bits
+        lambda: SeededNoise(0).noisy("gaussian", integers, GRID / 4, GRID),  # finer than the grid
     ):
         with pytest.raises(InputError):
             call()

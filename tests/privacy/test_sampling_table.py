@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ from pairveil.privacy.samplers import (
     _fill,
     cell_length,
     cell_table,
-    discrete_gaussian,
-    discrete_laplace,
+    draw,
 )
 
+discrete_gaussian, discrete_laplace = partial(draw, "gaussian"), partial(draw, "laplace")
 SAMPLERS = {"gaussian": discrete_gaussian, "laplace": discrete_laplace}
 FAMILIES: list[Family] = ["gaussian", "laplace"]
 # Cells of one integer (the first four), of two, of four, of 2^25 or more.

@@ -21,9 +21,10 @@ from pairveil.column_names import (
 from pairveil.errors import DataWarning, InputError
 from pairveil.foreign import check_growth, decode, taking_apart
 from pairveil.printable import as_cell, from_cell, shortened
+from pairveil.records.dirt import sifted
 from pairveil.records.groups import class_numbers
-from pairveil.records.identity import count_similar, folded, folded_ids
-from pairveil.records.readers import read_pair_values, rows_of_pairs
+from pairveil.records.identity import count_similar, folded, folded_ids, look_up_some
+from pairveil.records.readers import read_levels
 from pairveil.records.tables import (
     PairTable,
     as_ids,
@@ -93,11 +94,16 @@ def test_classes_by_their_place_in_a_public_list():
 
 
 def test_values_of_pairs_are_found_whichever_side_is_left():
-    read = read_pair_values({"left": ["a"], "right": ["b"], "name": [2], "dob": [None]})
-    assert np.array_equal(read.values, [[2, math.nan]], equal_nan=True)
-    assert rows_of_pairs(PairTable([2], [1]), PairTable([3, 1], [1, 2])).tolist() == [1]
-    with pytest.raises(InputError, match="there before"):
-        rows_of_pairs(PairTable([2], [1]), PairTable([2, 1], [1, 2]))
+    table = {"left": ["3", "1"], "right": ["1", "2"], "name": [2, 1], "dob": [None, 0]}
+    read = read_levels(table, "left", "right")
+    assert np.array_equal(read.values, [[2, math.nan], [1, 0]], equal_nan=True)
+    wanted = PairTable(["2"], ["1"])
+    assert look_up_some(read.asked(wanted), read.ids).tolist() == [[1]]
+    twice = {"left": ["2", "1", "3"], "right": ["1", "2", "1"], "name": [2, 1, 0]}
+    with pytest.raises(
+        InputError, match="1 row of the levels repeats a pair that another row has: row 2"
+    ):
+        sifted(read_levels(twice, "left", "right"), wanted)
 
 
 def test_text_for_people_and_spreadsheets(tmp_path):

@@ -553,3 +553,19 @@ def test_the_page_says_why_plain_distance_was_released(full_data) -> None:
     page = Outline(render(plain)).text
     assert "none of the possible gain was kept. " + PLAIN in " ".join(page.split())
     assert PLAIN not in Outline(render(full_data)).text
+
+
+def test_words_beside_the_bars_of_a_linkage_model_stay_within_the_chart() -> None:
+    from pairveil.report import charts
+    from pairveil.report.data import WeightRow
+
+    rows = [WeightRow("name", 0, 2, -9.5, 8.2), WeightRow("name", 1, 2, 128.9, 14.0)]
+    assert [row.shown for row in rows] == ["-9.5 ± 8", "+128.9 ± 14"]
+    for chart in (charts.weight_bars(rows), charts.waterfall(rows, 0.5)[0]):
+        words = [one for one in chart.shapes if one.kind == "text"]
+        loose = [one for one in words if "text-anchor" not in dict(one.attributes)]
+        ends = [
+            float(dict(one.attributes)["x"]) + charts.LETTER * len(str(one.children[0]))
+            for one in loose
+        ]
+        assert max(ends) <= charts.WIDTH

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from pairveil import DPPMetricLearner, InputError, PairSet, read_features, read_pairs, read_schema
+from pairveil.column_names import cell_text
 from pairveil.jobs.reading import read_column
-from pairveil.records.readers import read_pair_values
+from pairveil.records.readers import read_levels
 
 SCHEMA = """version = 1
 [columns.id]
@@ -244,6 +245,7 @@ def test_whatever_object_a_cell_is_it_stops_nothing(cells, gap, column, tmp_path
         for last in (cells[-1], gap)
     )
     assert np.array_equal(whole[:-1], other[:-1])
+    assert cell_text(pd.NA) is None
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
@@ -314,10 +316,10 @@ def test_whoever_takes_rows_and_no_records_is_told_which_is_no_number(tmp_path) 
 
 def test_a_level_of_a_pair_that_is_no_number_is_an_empty_one() -> None:
     table = {"left": list("abc"), "right": list("bcd"), "name": ["3", "?", "1"]}
-    found = read_pair_values(table).values
+    found = read_levels(table, "left", "right").values
     assert np.array_equal(found, [[3.0], [np.nan], [1.0]], equal_nan=True)
     with pytest.raises(InputError, match="'name' is not numeric"):
-        read_pair_values(table | {"name": ["3", "x", "y"]})
+        read_levels(table | {"name": ["3", "x", "y"]}, "left", "right")
 
 
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")

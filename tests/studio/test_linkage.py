@@ -81,3 +81,44 @@ def test_from_levels_and_labels_to_a_linkage_model(clerks, tmp_path: Path) -> No
     assert len(PrivacyLedger.open(project.ledger).entries) == 1
     assert not list(project.folder.glob("levels.*"))
     assert not project.checkpoint.exists()
+
+
+def test_what_is_wrong_is_one_list_before_levels_are_described(clerks, tmp_path: Path) -> None:
+    levels, labels, names = clerks
+    rows = levels.read_text().splitlines()
+    first = rows[1].split(",")
+    rows[4] = ",".join([*rows[4].split(",")[:2], "kanarienvogel", *rows[4].split(",")[3:]])
+    rows[5] = ",".join([*rows[5].split(",")[:2], "9", *rows[5].split(",")[3:]])
+    levels.write_text("\n".join([*rows, ",".join([first[1], first[0], *first[2:]])]) + "\n")
+    with labels.open("a") as file:
+        file.write(f"{first[0]},{first[0]},same\nkanarienvogel,{first[0]},same\n")
+    project = Project(tmp_path / "studio", budget=5.0)
+    with open_client(project) as client:
+        enter(client)
+        upload(client, "levels", levels)
+        upload(client, "pairs", labels)
+        refused = client.post("/files", data=COLUMNS)
+        assert refused.status_code == 400
+        for part in (
+            "1 row of the levels repeats a pair", "1 cell cannot be read (row 4)", "1 label cannot be read",
+            "1 pair joins a person with herself", "has no row of levels",
+        ):  # fmt: skip
+            assert part in refused.text, refused.text
+        assert "kanarienvogel" not in refused.text
+        assert "--" not in refused.text.partition("<main")[2].partition("</main>")[0].replace(
+            "<!--", ""
+        )
+        page = client.post("/files", data=COLUMNS | {"leave_out": "yes"})
+        assert step(page) == "plan", page.text
+        assert "1 cell holds no whole number" in page.text
+        sizes = {f"levels-{at}": "4" for at in range(len(names))}
+        choice = {"epsilon": "2.0", "unit": "relationship", "prior": "0.01"}
+        page = client.post("/plan", data=choice | sizes)
+        assert step(page) == "confirm", page.text
+        listed = client.get("/problems.csv").text
+        assert "levels,cell,name,4" in listed
+        assert "levels,cell,name,5" in listed  # no level of four
+        client.post("/confirm", data={"read": "yes", "shown": shown_on(page.text)})
+        assert wait_until_done(client)["state"] == "done", project.folder
+    assert ReleasedLinkage.load(project.release).certificate.verify()
+    assert not project.problems.exists()

@@ -41,6 +41,7 @@ from pairveil.privacy.grid import Norm
 from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise
 from pairveil.privacy.profile import epsilon_of
+from pairveil.privacy.samplers import Family
 from pairveil.records.kinds import Cost
 from pairveil.records.pairset import PairSet
 
@@ -442,19 +443,12 @@ class _Recorder(SeededNoise):
                     "to the whole, so a record changes what others contribute and no clip bound limits it"
                 )
 
-    def gaussian(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
+    def noisy(
+        self, family: Family, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
         """Seeded noise; how much was asked for is kept."""
         self._scale = scale
-        return super().gaussian(total, scale, grid)
-
-    def laplace(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
-    ) -> NDArray[np.float64]:
-        """Seeded noise; how much was asked for is kept."""
-        self._scale = scale
-        return super().laplace(total, scale, grid)
+        return super().noisy(family, total, scale, grid)
 
     def choose(self, scores: NDArray[Any], eta: float, unit: int = 1) -> int:
         """A seeded choice; how much noise was asked for, in records, is kept."""

@@ -19,6 +19,7 @@ import sys
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import _lru_cache_wrapper, partial
 from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -434,8 +435,7 @@ class Network:
     @property
     def vocabulary(self) -> int:
         """Tokens that every embedding knows."""
-        known = [m.num_embeddings for m in self.module.modules() if isinstance(m, nn.Embedding)]
-        return min(known, default=2)
+        return min((one.num_embeddings for one in self._embeddings()), default=2)
 
     def _with_rules(self) -> dict[str, Rule] | None:
         """The rules of the layers that learn, by name, or None where some has none."""
@@ -491,14 +491,38 @@ class Network:
                 "draws at random in evaluation mode, so that no bound holds on what one pair contributes"
             )
         # To the bit: however little a row takes of another, that other may be as large as it likes.
-        if not all(
+        apart = all(
             same_bits(first[~each], second[~each])
             for (each, _), second in zip(tried, changed, strict=True)
-        ):
+        )
+        for usual, other in self._unusual(rows):
+            with torch.no_grad(), suppress(RuntimeError, ValueError, IndexError):
+                mixed = torch.where(parts[0].reshape(-1, *[1] * (rows.ndim - 1)), other, usual)
+                first, second = module(usual)[~parts[0]], module(mixed)[~parts[0]]
+                apart = apart and same_bits(first, second)
+        if not apart:
             raise InputError(
                 "the module mixes the samples of a batch: one row of data changes another row's embedding, "
                 "so that no bound holds on what one pair contributes; use layers that treat samples apart"
             )
+
+    def _unusual(self, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows as random ones are not, and others: what mixes only to leave out what no row of a batch has
+        (padding, empty columns), or to bring counts to scale, mixes none that are random."""
+        others = self.example(len(rows), seed=1)
+        for empty in {0, *(one.padding_idx or 0 for one in self._embeddings())}:
+            yield torch.full_like(rows, empty), others
+            for axis in {1, rows.ndim - 1}:
+                padded, half = rows.clone(), rows.shape[axis] // 2
+                padded.narrow(axis, half, rows.shape[axis] - half).fill_(empty)
+                yield padded, others
+        yield rows[:1].expand_as(rows), others
+        if not self.tokens:
+            yield rows.abs(), 1e3 * others.abs()
+            yield rows.round(), (1e3 * others).round()
+
+    def _embeddings(self) -> list[nn.Embedding]:
+        return [m for m in self.module.modules() if isinstance(m, nn.Embedding)]
 
     def _check_slopes_apart(self) -> None:
         """Hooks and functions with a way back of their own may mix there what they keep apart on the way."""

@@ -149,10 +149,11 @@ class ScorePlan(NamedTuple):
         rows = np.sqrt((decoder(n_cells, norm) ** 2).sum(axis=1))
         return query.noise_std(ScoreCounts.bound(n_cells, norm)) * float(rows.max())
 
-    def check_pairs(self, fmr: float) -> None:
-        """Refuse a rate that so few pairs cannot show, even if all of them were impostors."""
+    def check_pairs(self, fmr: float, share: float = 1.0) -> None:
+        """Refuse a rate that so few pairs, a share of all, cannot show even if all were impostors."""
         check_rate(fmr)
-        needed, there = pairs_needed(fmr, self.count_noise), self.prepared.plan.n_records
+        needed = pairs_needed(fmr, self.count_noise)
+        there = int(share * self.prepared.plan.n_records)
         if needed > there:
             unit, select = self.counter.unit, self.counter.select
             kappa = self.prepared.records.kappas[unit]

@@ -47,8 +47,8 @@ class AttackJob(Job):
         tell.say(
             f"0.5 is guessing; with {self.targets} targets chance moves a figure by about "
             f"{0.5 / math.sqrt(self.targets):.3f} (standard error). The bound is the best guess that the "
-            "learner's promise allows. 'not covered': this attacker lacks more labels than the promise speaks of, and no bound holds "
-            "(docs/threat-model.md)."
+            "learner's promise allows. 'not covered': this attacker lacks more labels than the promise "
+            "speaks of, and no bound holds (docs/threat-model.md)."
         )
         tell.result({"rows": [row.to_dict() for row in rows]})
 

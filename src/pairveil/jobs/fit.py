@@ -46,12 +46,12 @@ from pairveil.jobs.spending import (
     about,
     learn,
     promised,
+    spends,
     tell_epsilons,
     tell_released,
 )
 from pairveil.learners import DEFAULT_LEARNER, LEARNERS, learner_class
 from pairveil.privacy.mechanisms import NOISES
-from pairveil.privacy.units import round_up
 from pairveil.records.kinds import KINDS
 
 FILES_OF = {
@@ -575,8 +575,7 @@ def tell_plan(tell: Telling, planned: Any, headline: str, *, expected: bool = Tr
     )
     asked = "once" if main["steps"] == 1 else f"{main['steps']:,} times"
     tell.say(
-        f"Spends epsilon {round_up(planned.epsilon)} at delta {planned.delta:g} to protect one "
-        f"{planned.unit}.",
+        spends(planned),
         f"{line}.",
         f"Noise: '{headline}' is asked {asked}, with noise on each entry "
         f"{main['noise_multiplier']:.3g} times the most that one {one} can add; other queries: "

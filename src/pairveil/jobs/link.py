@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -17,9 +19,11 @@ from pairveil.jobs.spending import (
     about,
     learn,
     promised,
+    spends,
     tell_epsilons,
     tell_released,
 )
+from pairveil.records.tables import as_ids, pair_ids
 
 if TYPE_CHECKING:
     from pairveil.linkage.levels import LabelledLevels
@@ -43,7 +47,29 @@ class RecordsOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
+class HalfOption:
+    """Which half of the pairs counts, so that a model and its threshold share one set of pairs."""
+
+    heading: ClassVar[str | None] = PRIVACY
+
+    half: Literal["first", "second"] | None = option(
+        None,
+        "Count this half of the pairs alone, drawn by their ids: a model from the first, its threshold from "
+        "the second. A ledger knows both as the same pairs, which cost less than two sets.",
+        panel=PRIVACY,
+    )
+
+    def halved(self, pairs: Any, labels: Any) -> Any:
+        """Labels, null in the other half: its pairs stay in the graph, which is the same for both halves."""
+        if self.half is None:
+            return labels
+        ids = pair_ids(*(as_ids(pairs[:, side]) for side in (0, 1))).tolist()
+        bits = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest()[0] & 1 for one in ids]
+        return np.where(np.array(bits) == (self.half == "second"), labels, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, Job):
     """Learn a private linkage model (Fellegi-Sunter match weights) and release it.
 
     Says what it will spend before it spends it. Nothing is written unless all of it is.
@@ -56,7 +82,7 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
     name: ClassVar = "link"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "n_levels", "records", "random_pairs", "prior", "epsilon", "delta", "unit",
+        "out", "n_levels", "records", "random_pairs", "prior", "half", "epsilon", "delta", "unit",
         "ledger", "budget", "dry_run", "report", "overwrite", "json", "quiet",
     )  # fmt: skip
 
@@ -111,7 +137,7 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
         if not self.dry_run:
             check_folder(self.out, self.replaces)
         self.check_spending()
-        given, settings = self._read()
+        given, settings, left_out = self._read()
         from pairveil.linkage import PrivateLinkageModel
 
         model = PrivateLinkageModel(
@@ -126,21 +152,27 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
             from pairveil.linkage.splink import warn_of_frequencies
 
             warn_of_frequencies(settings)
-        prepared = model.prepare(given.levels, given.labels, given.pairs, given.n_levels, null=True)
+        labels = self.halved(given.pairs, given.labels)
+        prepared = model.prepare(given.levels, labels, given.pairs, given.n_levels, null=True)
         prepared = about(prepared, given.names, settings)
         planned = promised(prepared)
-        tell.say(f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used.")
+        used = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used."
+        tell.say(spends(planned), used if self.half is None else f"{used} Half of them count.")
         tell_epsilons(tell, planned)
         self._tell_noise(prepared, tell)
         releases = self.rehearse(prepared, tell)
         if self.dry_run:
             tell.say("Dry run: nothing was spent and nothing was written.")
             then = None if releases is None else asdict(releases)
-            tell.result({"certificate": planned.to_dict(), "out": None, "releases": then})
+            shown = {"certificate": planned.to_dict(), "out": None, "releases": then}
+            tell.result(shown | left_out)
             return
-        self._spend(model, prepared, given.names, settings, tell)
+        shown = self._spend(model, prepared, given.names, settings, tell)
+        tell.result(shown | left_out)
 
-    def _spend(self, model: Any, prepared: Any, names: Any, settings: Any, tell: Telling) -> None:
+    def _spend(
+        self, model: Any, prepared: Any, names: Any, settings: Any, tell: Telling
+    ) -> dict[str, Any]:
         from pairveil.linkage.splink import splink_text
         from pairveil.release.linkage import ReleasedLinkage
         from pairveil.release.release import SPLINK_FILE, commit
@@ -161,20 +193,23 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
             finally:  # what was paid for is kept where its report fails
                 commit(charge.draft, self.overwrite)
             _tell_weights(tell, model.released())
-            tell.result(tell_released(tell, self.out, model.certificate_, charge.ledger))
+            more = {"report": str(self.out / "report.html")} if self.report else {}
+            if self.report:
+                tell.say(f"Report: {more['report']}")
+            return more | tell_released(tell, self.out, model.certificate_, charge.ledger)
 
-    def _read(self) -> tuple[LabelledLevels, Any]:
-        """Levels of exactly the labelled pairs, and of random ones where asked for; and Splink's settings."""
-        found = self.read_pairs(self.labels)
+    def _read(self) -> tuple[LabelledLevels, Any, dict[str, Any]]:
+        """Levels of exactly the labelled pairs, and of random ones where asked for; and Splink's settings.
+
+        And what was left out by ids alone, where that was asked for.
+        """
         if self.source.suffix == ".json":
             if self.n_levels is not None:
                 raise InputError(
                     "--n-levels: Splink settings say how many levels there are; leave it out"
                 )
-            return by_splink(self.source, found, self.records, self.random_pairs)
-        from pairveil.linkage.levels import LabelledLevels
-        from pairveil.records.readers import read_levels, rows_of_pairs
-
+            found = self.read_pairs(self.labels)
+            return *by_splink(self.source, found, self.records, self.random_pairs), {}
         if self.records is not None:
             raise InputError("--records goes with a Splink settings file (.json)")
         if self.random_pairs:
@@ -182,11 +217,11 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
                 "--random-pairs goes with Splink settings and --records: levels of random pairs are rows of "
                 "the levels like any other; label them as different"
             )
-        values = read_levels(self.source, self.left, self.right, (self.label,))
-        rows = rows_of_pairs(found, values.pairs)
-        sizes = None if self.n_levels is None else _sizes(self.n_levels, len(values.names))
-        ends = np.column_stack([found.left, found.right])
-        return LabelledLevels(values.values[rows], found.labels, ends, sizes, values.names), None
+        n_levels = self.n_levels
+        given, left_out = by_levels(
+            self, self.source, self.labels, lambda names: n_levels and _sizes(n_levels, len(names))
+        )
+        return given, None, {} if left_out is None else {"left_out": left_out}
 
     def _tell_noise(self, prepared: Any, tell: Telling) -> None:
         """What the noise will be, where it is large for so few pairs."""
@@ -203,6 +238,26 @@ class LinkJob(RecordsOptions, PairOptions, CoverOptions, Spending, Job):
             f"Each count of these {n_pairs:,} pairs will have a noise of {noise:,.0f}, so how often others "
             f"agree by chance will be half a guess. {more}"
         )
+
+
+def by_levels(
+    reading: PairOptions, source: Path, labels: Path, sizes: Callable[[tuple[str, ...]], Any]
+) -> tuple[LabelledLevels, dict[str, int] | None]:
+    """Levels of the labelled pairs in a table; and what was left out by ids alone, if that was asked for.
+
+    ``sizes`` gives the public number of levels of the comparisons of these names, or None.
+    """
+    from pairveil.linkage.levels import LabelledLevels
+    from pairveil.records.identity import look_up_some
+    from pairveil.records.readers import read_levels
+
+    ends = (reading.left, reading.right)
+    table = read_levels(source, *ends, (reading.label,), sizes, reading.merge_similar_ids)
+    found, left_out = reading.sifted(table, reading.read_pairs(labels, whole=True))
+    rows = look_up_some(table.asked(found), table.ids)[:, 0]
+    names = table.names or ()
+    pairs = np.column_stack([found.left, found.right])
+    return LabelledLevels(table.values[rows], found.labels, pairs, sizes(names), names), left_out
 
 
 def by_splink(

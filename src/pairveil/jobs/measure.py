@@ -12,7 +12,7 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.jobs.job import FILES, PRIVACY, RELEASE, Job, Telling, argument, option
-from pairveil.jobs.link import RecordsOptions, by_splink
+from pairveil.jobs.link import HalfOption, RecordsOptions, by_levels, by_splink
 from pairveil.jobs.options import (
     FEATURES_HELP,
     IdOption,
@@ -60,7 +60,9 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spending, Job):
+class ThresholdJob(
+    RecordsOptions, HalfOption, TogetherOption, IdOption, PairOptions, Spending, Job
+):
     """Choose a threshold on private labelled pairs, for a false-match rate.
 
     The curve of both error rates is released once, with bands that hold sampling and noise.
@@ -75,8 +77,8 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
     name: ClassVar = "threshold"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "fmr", "score_range", "score", "epsilon", "delta", "unit", "ledger", "budget", "overwrite",
-        "json", "quiet",
+        "out", "fmr", "score_range", "score", "half", "epsilon", "delta", "unit", "ledger", "budget",
+        "overwrite", "json", "quiet",
     )  # fmt: skip
 
     source: Path = argument(
@@ -110,14 +112,15 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
         scored = self._scored()
         from pairveil.evaluation.curve import plan_curve
 
+        labels = self.halved(scored.ends, scored.labels)
         planned = plan_curve(
-            scored.scores, scored.labels, scored.ends, score_range=scored.score_range, unit=self.unit,
+            scored.scores, labels, scored.ends, score_range=scored.score_range, unit=self.unit,
             select=self.select, n_cells=scored.n_cells, entity_records=self.entity_records, null=True,
             **scored.together, **self.parameters,
         )  # fmt: skip
         planned = planned._replace(prepared=about(planned.prepared, scored.sha256))
         promised(planned.prepared)
-        planned.check_pairs(self.fmr)
+        planned.check_pairs(self.fmr, 1.0 if self.half is None else 0.5)
         self.rehearse(planned.prepared, tell)
         from pairveil.release.curve import ErrorCurve
         from pairveil.release.release import commit
@@ -216,6 +219,7 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
             raise InputError("--records goes with a linkage model and Splink settings (.json)")
         self._refuse_together("a table of scores")
         from pairveil.evaluation.curve import N_CELLS
+        from pairveil.records.identity import look_up_some
         from pairveil.records.readers import read_pair_values
 
         if self.score_range is None:
@@ -226,10 +230,15 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
             raise InputError(
                 "--score-range must be two numbers with a comma, such as 0,1"
             ) from None
-        found = self.read_pairs(self.source)
-        values = read_pair_values(self.source, self.left, self.right, [self.score])
-        ends = np.column_stack([found.left, found.right])
-        return Scored(values.values[:, 0], ends, found.labels, (low, high), N_CELLS)
+        table = read_pair_values(
+            self.source, self.left, self.right, lambda _: [(low, high, False)], columns=[self.score],
+            merge_similar_ids=self.merge_similar_ids, of="scores",
+        )  # fmt: skip
+        found = self.sifted(table, self.read_pairs(self.source, whole=True))[0]
+        scores = table.values[look_up_some(table.asked(found), table.ids)[:, 0], 0]
+        null, ends = np.isnan(scores), np.column_stack([found.left, found.right])
+        labels = np.where(null, 0, found.labels)
+        return Scored(np.where(null, low, scores), ends, labels, (low, high), N_CELLS)
 
     def _by_release(self, features: Path, pairs: Path) -> Scored:
         from pairveil.evaluation.curve import lengths_of, longest_distance
@@ -264,21 +273,24 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
 
     def _by_weights(self, model: Any, levels: Path, pairs: Path) -> Scored:
         from pairveil.column_names import in_order_of
-        from pairveil.records.readers import read_levels, rows_of_pairs
+        from pairveil.records.validation import MOST_LEVELS
 
-        found, shared = self.read_pairs(pairs), {}
-        ends, labels = np.column_stack([found.left, found.right]), found.labels
+        shared = {}
         if levels.suffix == ".json":
-            given, settings = by_splink(levels, found, self.records)
-            names, values, ends, labels = given.names, given.levels, given.pairs, given.labels
+            given, settings = by_splink(levels, self.read_pairs(pairs), self.records)
             if self.together is not None:
                 shared = {"together": _of_records(self.records, self.together, settings)}
         else:
             if self.records is not None:
                 raise InputError("--records goes with Splink settings (.json)")
             self._refuse_together("a table of levels")
-            listed = read_levels(levels, self.left, self.right, (self.label,))
-            names, values = listed.names, listed.values[rows_of_pairs(found, listed.pairs)]
+
+            def sizes(names: tuple[str, ...]) -> list[int]:
+                known = dict(zip(model.names or names, map(len, model.m), strict=False))
+                return [known.get(one, MOST_LEVELS) for one in names]
+
+            given, _ = by_levels(self, levels, pairs, sizes)
+        names = given.names
         order = list(range(len(names)))
         if model.names is not None:
             if not set(model.names) <= set(names):
@@ -287,13 +299,13 @@ class ThresholdJob(RecordsOptions, TogetherOption, IdOption, PairOptions, Spendi
                 )
             in_order_of(names, list(model.names))
             order = [names.index(name) for name in model.names]
-        scores = model.match_weights(values[:, order])
+        scores = model.match_weights(given.levels[:, order])
         bits = [np.append(np.log2(m / u), 0.0) for m, u in zip(model.m, model.u, strict=True)]
         most, least = sum(one.max() for one in bits), sum(one.min() for one in bits)
         around = 1e-9 * (1 + most - least)  # sums in another order may round otherwise
         bounds = (float(least) - around, float(most) + around)
         return Scored(
-            scores, ends, labels, bounds, METRIC_CELLS, False, model.certificate, shared
+            scores, given.pairs, given.labels, bounds, METRIC_CELLS, False, model.certificate, shared
         )  # fmt: skip
 
     def _refuse_together(self, what: str) -> None:

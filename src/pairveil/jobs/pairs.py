@@ -53,6 +53,9 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
     features: Path | None = option(
         None, "Check too that everybody in the pairs is in this table of people, once.", panel=FILES
     )
+    levels: Path | None = option(
+        None, "Check too that every pair is in this table of comparison levels, once.", panel=FILES
+    )
     id: str = option("id", "Column of --features with the person's id.", panel=FILES)
 
     def work(self, tell: Telling) -> None:
@@ -60,8 +63,7 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
         from pairveil.graph.kappa import kappa
         from pairveil.records.identity import index_pairs
 
-        whole = self.features is not None
-        more: dict[str, Any] = {"whole": whole}
+        more: dict[str, Any] = {"whole": self.features is not None or self.levels is not None}
         if self.label is not None:
             more |= {"labels": True, "label": self.label, "zero_means": self.zero_means}
         listed = self.read_graph(self.pairs, **more)
@@ -70,6 +72,12 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
 
             people = read_ids(self.features, self.id, self.merge_similar_ids)
             listed, _ = self.sifted(people, listed)
+        if self.levels is not None:
+            from pairveil.records.readers import read_levels
+
+            aside, same = (self.label or "label",), self.merge_similar_ids
+            table = read_levels(self.levels, self.left, self.right, aside, merge_similar_ids=same)
+            listed, _ = self.sifted(table, listed)
         edges = index_pairs(replace(listed, labels=None, null=None)).pairs
         numbers = kappa(edges)
         if tell.talks:

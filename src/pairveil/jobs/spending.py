@@ -211,6 +211,14 @@ def promised(prepared: Any) -> Any:
     return prepared.certificate
 
 
+def spends(planned: Any) -> str:
+    """What a fit will spend, for its first line."""
+    return (
+        f"Spends epsilon {round_up(planned.epsilon)} at delta {planned.delta:g} to protect one "
+        f"{planned.unit}."
+    )
+
+
 def about(prepared: Any, *public: Any) -> Any:
     """A prepared fit whose checkpoint is of these public things too: a schema, a metric, settings."""
     return replace(prepared, about=json.dumps(public, sort_keys=True))

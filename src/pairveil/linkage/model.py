@@ -41,6 +41,7 @@ from pairveil.records.canonical import NULL
 from pairveil.records.identity import meant
 from pairveil.records.kinds import COUNTED_PAIRS
 from pairveil.records.pairset import counted_pairs, record_numbers
+from pairveil.records.validation import MOST_LEVELS
 from pairveil.release.linkage import (
     ReleasedLinkage,
     as_levels,
@@ -50,8 +51,6 @@ from pairveil.release.linkage import (
 )
 
 # ---- levels, the number of levels, entities, and u -----------------------------------------------
-
-MOST_LEVELS = 1000
 
 
 def check_n_levels(n_levels: Any, levels: IntArray) -> tuple[int, ...]:

@@ -62,10 +62,13 @@ def submit(superlink: str, invitation: Invitation, n_parties: int, wait: float) 
         )
         (Path(folder) / "pyproject.toml").write_text(app)
         quiet = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
-        made = subprocess.run(
-            [command, "run", folder, superlink], env=os.environ | quiet, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
+        try:
+            made = subprocess.run(
+                [command, "run", folder, superlink], env=os.environ | quiet, capture_output=True,
+                text=True, timeout=wait, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise PartyError("Flower did not start in time: nothing was charged") from None
     if made.returncode:
         said = " ".join(re.sub(r"[^ -~]+", " ", made.stderr or made.stdout).split())  # no frames
         raise PartyError(f"Flower did not start: {said[-500:]}; nothing was charged")

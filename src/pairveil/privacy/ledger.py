@@ -571,7 +571,7 @@ class PrivacyLedger:
             return ""
         return (
             " These pairs are not those of an earlier release, so a relationship may run through both and "
-            "counts as a person does: the same pairs again would cost less."
+            "counts as a person does: the same pairs again would cost less, or a half of them each (--half)."
         )
 
     def _entry(
@@ -611,7 +611,7 @@ class PrivacyLedger:
             raise BudgetError(
                 f"this would spend epsilon {round_up(total)} of a budget of {self.epsilon:g} at delta "
                 f"{self.delta:g} (unit '{self.unit}', {self.adjacency}); nothing was spent.{before} A "
-                "smaller epsilon may still fit: `pairveil plan --ledger FILE` says which"
+                "smaller epsilon may still fit: of a fit `pairveil plan --ledger FILE` says which"
             )
         return total
 

@@ -102,8 +102,9 @@ class Mechanism(ABC):
         self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
     ) -> NDArray[np.float64]:
         """The total, in whole multiples of the grid, with noise of this scale on every entry."""
-        del noise, total, scale, grid
-        raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
+        if not self.on_sums:
+            raise RuntimeError("a choice has no noisy sum: ask the engine to choose")
+        return noise.noisy(self.name, total, scale, grid)  # type: ignore[arg-type]
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
         """The part of delta that its exact noise uses, over all draws; 1 (all there is) without a proof.
@@ -147,12 +148,6 @@ class Gaussian(Mechanism):
 
         mu = mu_from_epsilon(budget.epsilon, budget.delta)
         return math.sqrt(times) * (budget.sensitivity / (mu * math.sqrt(share)) * ROUNDING)
-
-    def draw(
-        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
-    ) -> NDArray[np.float64]:
-        """Exact discrete Gaussian noise where the source is trusted."""
-        return noise.gaussian(total, scale, grid)
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:
         """Discrete instead of continuous noise (docs/theory/noise.md); 1 where it is too small for its grid.
@@ -204,12 +199,6 @@ class Laplace(Mechanism):
         if not budget.is_private:
             return 0.0
         return times * (budget.sensitivity / (budget.epsilon * share) * ROUNDING)
-
-    def draw(
-        self, noise: NoiseSource, total: NDArray[Any], scale: float, grid: float
-    ) -> NDArray[np.float64]:
-        """Exact discrete Laplace noise where the source is trusted."""
-        return noise.laplace(total, scale, grid)
 
     def slack(self, drawn: Sequence[Drawn], largest_kappa: int, shares: int = 1) -> float:  # noqa: ARG002
         """Exact discrete Laplace noise is pure epsilon as it stands (docs/theory/noise.md), in one share."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,10 +17,10 @@ from numpy.typing import NDArray
 
 from pairveil.errors import InputError
 from pairveil.privacy.samplers import (
-    Keystream,
+    GAUSSIAN,
+    Family,
     choose_exactly,
-    discrete_gaussian,
-    discrete_laplace,
+    draw,
     exact_scores,
     poisson_sample,
     process_keystream,
@@ -40,15 +39,10 @@ class NoiseSource(Protocol):
     name: str
     for_release: bool
 
-    def gaussian(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
+    def noisy(
+        self, family: Family, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
-        """Return ``total`` with Gaussian noise of standard deviation ``scale`` on every entry."""
-
-    def laplace(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
-    ) -> NDArray[np.float64]:
-        """Return ``total`` with Laplace noise of scale ``scale`` on every entry."""
+        """Return ``total`` with Gaussian noise of deviation ``scale``, or Laplace noise of that scale."""
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """Return the sorted indices of a Poisson sample: each of ``n`` items with chance ``q``."""
@@ -94,18 +88,13 @@ class SeededNoise:
             rng = np.random.Generator(rng._bit_generator)  # type: ignore[attr-defined]
         self._rng = np.random.default_rng(rng)
 
-    def gaussian(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
+    def noisy(
+        self, family: Family, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
-        """Return ``total`` plus Gaussian noise; with a grid, both are multiples of it."""
+        """Return ``total`` plus noise; with a grid, both are multiples of it."""
         _check(total, scale, grid)
-        return _on_grid(total, self._rng.normal(0.0, scale, total.shape), grid)
-
-    def laplace(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
-    ) -> NDArray[np.float64]:
-        """Return ``total`` plus Laplace noise; with a grid, both are multiples of it."""
-        _check(total, scale, grid)
+        if family == GAUSSIAN:
+            return _on_grid(total, self._rng.normal(0.0, scale, total.shape), grid)
         return _on_grid(total, self._rng.laplace(0.0, scale, total.shape), grid)
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
@@ -158,17 +147,18 @@ class TrustedNoise:
     name = TRUSTED_NOISE.format(sampler="compiled")
     for_release = True
 
-    def gaussian(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
+    def noisy(
+        self, family: Family, total: NDArray[Any], scale: float, grid: float | None = None
     ) -> NDArray[np.float64]:
-        """Return (total + discrete Gaussian noise) * grid; ``total`` counts grid steps."""
-        return _exact(discrete_gaussian, total, scale, grid)
-
-    def laplace(
-        self, total: NDArray[Any], scale: float, grid: float | None = None
-    ) -> NDArray[np.float64]:
-        """Return (total + discrete Laplace noise) * grid; ``total`` counts grid steps."""
-        return _exact(discrete_laplace, total, scale, grid)
+        """Return (total + discrete noise) * grid; ``total`` counts grid steps."""
+        if grid is None:
+            raise InputError("trusted noise is exact on a grid: give the grid")
+        _check(total, scale, grid)
+        found = np.empty(total.shape)
+        if total.size:
+            drawn = draw(family, scale_above(scale / grid), total.size, process_keystream())
+            _add(total.astype(np.int64, copy=False).ravel(), drawn, grid, found.ravel())
+        return found
 
     def sample(self, n: int, q: float) -> NDArray[np.int64]:
         """Return a Poisson sample; each item's chance is ``q``, rounded down, exactly."""
@@ -183,24 +173,6 @@ class PartiesNoise(TrustedNoise):
     """The same at each of several parties, which draw a share of the noise each (docs/theory/parties.md)."""
 
     name = PARTIES_NOISE
-
-
-def _exact(
-    draw: Callable[[Fraction, int, Keystream], NDArray[np.int64]],
-    total: NDArray[Any],
-    scale: float,
-    grid: float | None,
-) -> NDArray[np.float64]:
-    """(total + drawn noise) * grid."""
-    if grid is None:
-        raise InputError("trusted noise is exact on a grid: give the grid")
-    _check(total, scale, grid)
-    if total.size == 0:
-        return np.zeros(total.shape)
-    drawn = draw(scale_above(scale / grid), total.size, process_keystream())
-    noisy = np.empty(total.shape)
-    _add(total.astype(np.int64, copy=False).ravel(), drawn, grid, noisy.ravel())
-    return noisy
 
 
 @njit(cache=True, _nrt=False)  # allocates nothing: see `samplers`

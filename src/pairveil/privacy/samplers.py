@@ -55,7 +55,7 @@ import os
 import threading
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -147,6 +147,7 @@ if hasattr(os, "register_at_fork"):
 # ---- tables: [0, 1) cut so that the first bits of a number mostly decide -------------------------
 
 Family = Literal["gaussian", "laplace"]
+GAUSSIAN: Family = "gaussian"
 Words = NDArray[np.uint64]
 GUIDE_BITS = 13
 MAX_NUMERATOR = 1 << 50
@@ -401,7 +402,7 @@ def _fill(out, done, words, signs, guide, ends, starts, numbers):  # type: ignor
         at = behind
 
 
-def _draw(
+def draw(
     family: Family,
     scale: int | Fraction,
     size: int | tuple[int, ...],
@@ -409,6 +410,11 @@ def _draw(
     *,
     signed: bool = True,
 ) -> Ints:
+    """Draw integers with P(x) proportional to exp(-x^2 / (2 scale^2)), or to exp(-|x| / scale), exactly.
+
+    A Gaussian's variance is slightly below scale^2; the guarantee of CKS 2020 is stated in scale. Unsigned
+    are the magnitudes, -0 and 0 being one.
+    """
     p, q = int(scale.numerator), int(scale.denominator)
     table = cell_table(family, p, q)
     out = np.empty(math.prod(size) if isinstance(size, tuple) else size, dtype=np.int64)
@@ -434,16 +440,6 @@ def scale_above(scale: float) -> Fraction:
         raise InputError("the scale must be between 2^-4 and 2^49 grid units")
     parts = 2 ** max(0, 49 - math.frexp(scale)[1])  # scale * parts is in [2^48, 2^49]
     return Fraction(math.ceil(Fraction(scale) * parts), parts)
-
-
-discrete_gaussian = partial(_draw, "gaussian")
-"""Draw integers with P(x) proportional to exp(-x^2 / (2 sigma^2)), exactly: of (sigma, size, keystream).
-
-The variance is slightly below sigma^2; the guarantee of CKS 2020 is stated in sigma.
-"""
-
-discrete_laplace = partial(_draw, "laplace")
-"""Draw integers with P(x) proportional to exp(-|x| / scale), exactly: of (scale, size, keystream)."""
 
 
 @lru_cache(maxsize=64)
@@ -477,7 +473,7 @@ def poisson_sample(n: int, rate: float, keystream: Keystream) -> Ints:
     block = int(n * rate + 6 * math.sqrt(n * rate)) + 16
     blocks, last = [], -1
     while last < n:
-        chosen = _draw("laplace", 1 / step, block, keystream, signed=False)
+        chosen = draw("laplace", 1 / step, block, keystream, signed=False)
         chosen += 1
         np.cumsum(chosen, out=chosen)
         chosen += last

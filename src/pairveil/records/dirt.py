@@ -15,7 +15,6 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow.compute as pc
@@ -25,6 +24,7 @@ from pairveil.files import file_draft
 from pairveil.printable import as_cell, many
 from pairveil.records.identity import look_up_some, unknown_ids
 from pairveil.records.tables import (
+    BETWEEN,
     FeatureTable,
     PairTable,
     Problem,
@@ -35,17 +35,19 @@ from pairveil.records.tables import (
 )
 from pairveil.records.validation import name_rows, self_pairs
 
-STRUCTURAL = ("repeated id", "self-pair", "unknown id")
+STRUCTURAL = ("repeated id", "repeated pair", "self-pair", "unknown id", "unknown pair")
 """Kinds of problems that follow from ids alone."""
+SPACED = rf"(^|{BETWEEN})\s|\s({BETWEEN}|$)"
 
 
 @dataclass(frozen=True)
 class Problems:
-    """All that is wrong with a table of people and one of pairs."""
+    """All that is wrong with a table of people, levels or scores, and one of pairs."""
 
     found: tuple[Problem, ...] = ()
     # How many rows of people and of pairs were left out, by their ids alone
     left_out: tuple[int, int] = (0, 0)
+    of: str = "people"
 
     def __str__(self) -> str:
         return "\n".join(f"{one.table}: {_sentence(one)}" for one in self.found)
@@ -60,13 +62,13 @@ class Problems:
         kinds = {
             f"{one.kind.replace(' ', '_').replace('-', '_')}s": one.count for one in self.structural
         }
-        return kinds | dict(zip(("people", "pairs"), self.left_out, strict=True))
+        return kinds | dict(zip((self.of, "pairs"), self.left_out, strict=True))
 
     @property
     def left_out_in_words(self) -> str:
-        """How many people and pairs were left out."""
+        """How many rows and pairs were left out."""
         n_people, n_pairs = self.left_out
-        return f"{many(n_pairs, 'pair', 'pairs')}, {many(n_people, 'row', 'rows')} of people"
+        return f"{many(n_pairs, 'pair', 'pairs')}, {many(n_people, 'row', 'rows')} of {self.of}"
 
     def refuse(self) -> None:
         """Raise InputError where something is wrong with ids: everything in one message."""
@@ -74,12 +76,12 @@ class Problems:
             return
         said = [_sentence(one) for one in self.found]
         if len(said) == 1:
-            or_else = "or leave such pairs and people out, by their ids alone: leave_out=True"
+            or_else = f"or leave such pairs and {self.of} out, by their ids alone: leave_out=True"
             raise InputError(f"{said[0]}. Correct it, {or_else}")
         items = "".join(f"\n- {one}" for one in said)
         raise InputError(
-            f"{len(said)} kinds of faults. Correct the tables, or leave out the pairs and people whose ids "
-            f"are faulty, by their ids alone: leave_out=True{items}"
+            f"{len(said)} kinds of faults. Correct the tables, or leave out the pairs and {self.of} whose "
+            f"ids are faulty, by their ids alone: leave_out=True{items}"
         )
 
 
@@ -106,45 +108,48 @@ def sifted(
     leave_out: bool = False,
     told: Callable[[Problems], None] | None = None,
 ) -> tuple[PairTable, Problems]:
-    """Pairs that can be joined with people, and the list of all that is wrong with both tables."""
+    """Pairs that can be joined with people (or levels, scores), and all that is wrong with both tables."""
     assert pairs.rows is not None
-    ends = look_up_some((pairs.left, pairs.right), people.ids)
+    asked, of = people.asked(pairs), people.of
+    ends = look_up_some(asked, people.ids)
     unknown = np.any(ends < 0, axis=1)
     selves = np.asarray(pairs.left == pairs.right, dtype=bool)
-    found = [*people.problems, *_spaces("people", people.ids, people.rows)]
+    found = [*people.problems, *_spaces(of, people.ids, people.rows)]
     found += [Problem("pairs", "label", pairs.rows[pairs.null])] if pairs.null is not None else []
     found += _spaces("pairs", pairs.left, pairs.rows) + _spaces("pairs", pairs.right, pairs.rows)
     if selves.any():
         found.append(Problem("pairs", "self-pair", pairs.rows[selves]))
     strange = unknown
     if people.left_out is not None and unknown.any():  # somebody twice is no stranger
-        again = look_up_some((pairs.left, pairs.right), np.unique(people.left_out))
+        again = look_up_some(asked, np.unique(people.left_out))
         strange = np.any((ends < 0) & (again < 0), axis=1)
+    if of == "levels":  # a pair of a person with herself has none
+        strange = strange & ~selves
     if strange.any():
-        hint = unknown_ids((pairs.left, pairs.right), people.ids, strange, "pairs", pairs.rows)
-        found.append(Problem("pairs", "unknown id", pairs.rows[strange], said=hint))
+        hint = unknown_ids(asked, people.ids, strange, "pairs", pairs.rows)
+        kind = "unknown pair" if of == "levels" else "unknown id"
+        found.append(Problem("pairs", kind, pairs.rows[strange], said=hint))
     wrong = unknown | selves
     n_people = 0 if people.left_out is None else len(people.left_out)
-    problems = Problems(tuple(found), (n_people, int(wrong.sum()) if leave_out else 0))
+    problems = Problems(tuple(found), (n_people, int(wrong.sum()) if leave_out else 0), of)
     if told is not None:
         told(problems)
     if not leave_out:
         problems.refuse()
     elif wrong.all():
         raise InputError(
-            "no pair is left: every one names an id without features, or one person twice"
+            "no pair is left: every one names an id without features (a pair without levels), or one "
+            "person twice"
         )
     return pairs.subset(~wrong) if wrong.any() else pairs, problems
 
 
-def _spaces(
-    table: Literal["people", "pairs"], ids: np.ndarray, rows: np.ndarray | None
-) -> list[Problem]:
+def _spaces(table: str, ids: np.ndarray, rows: np.ndarray | None) -> list[Problem]:
     """Ids with spaces around them: each is another id than the one without."""
     if ids.dtype.kind != "O":
         return []
     distinct, which = numbered(ids)
-    spaced = as_numpy(pc.match_substring_regex(as_arrow(distinct), r"^\s|\s$"))[which]
+    spaced = as_numpy(pc.match_substring_regex(as_arrow(distinct), SPACED))[which]
     if not spaced.any():
         return []
     numbers = np.arange(1, len(ids) + 1) if rows is None else rows
@@ -161,6 +166,8 @@ def _sentence(problem: Problem) -> str:
         return problem.said
     if problem.kind == "repeated id":
         return repeated_ids(rows)
+    if problem.kind == "repeated pair":
+        return repeated_ids(rows, "levels", "a pair")
     if problem.kind == "self-pair":
         return self_pairs(rows)
     if problem.kind == "label":

@@ -266,10 +266,11 @@ def unknown_ids(
 ) -> str:
     """How many rows name somebody without features, the first of them, and what may be the cause."""
     at = np.flatnonzero(unknown)
-    message = (
-        f"{at.size} of {len(unknown)} {what} name{'s' if at.size == 1 else ''} an id without "
-        f"features (first: {name_rows(lines[at[:1]])})"
-    )
+    s = "s" if at.size == 1 else ""
+    lacks = f"name{s} an id without features (first: {name_rows(lines[at[:1]])})"
+    if len(columns) == 1:  # ids of pairs
+        lacks = f"{'has' if s else 'have'} no row of levels ({name_rows(lines[at])})"
+    message = f"{at.size} of {len(unknown)} {what} {lacks}"
     if columns[0].dtype.kind != people.dtype.kind:
         message += (
             ". The ids are integers in one table and text in the other: compare leading zeros "

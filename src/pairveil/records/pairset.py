@@ -278,14 +278,14 @@ def counted_pairs(
     found = CountedPairs(
         values[at], np.asarray(records.content), records.members, ids, names, *shared
     )
-    contrary = _contrary(values, ends, records) | (found.labels == COUNTED_PAIRS.null)
+    contrary = _contrary(values, ends, records)
     if contrary.any():
         warn(
             f"{int(contrary.sum())} pairs are there twice with different contents, or with a label that "
             "cannot be read, and contribute nothing",
             PrivateNote,
         )
-    return found.emptied(contrary), at
+    return found.emptied(contrary | (found.labels == COUNTED_PAIRS.null)), at
 
 
 def _sharing(together: Mapping[Any, Any], ids: np.ndarray) -> tuple[np.ndarray, str | None]:
@@ -319,11 +319,13 @@ def record_numbers(pairs: Any, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _contrary(values: np.ndarray, ends: np.ndarray, records: Any) -> np.ndarray:
-    """Which pairs have mentions with different values: which one holds nobody knows."""
+    """Which pairs have mentions that differ, or none with a label: which one holds nobody knows."""
     contrary = np.zeros(len(records.members), dtype=bool)
     if records.n_repeated == 0:
         return contrary
     place = mentioned(records.members, ends)
     differs = (values != values[records.positions[place]]).any(axis=1)
     contrary[place[differs]] = True
-    return contrary
+    nulled = np.asarray(records.content) == COUNTED_PAIRS.null
+    found: np.ndarray = contrary | nulled & (np.bincount(place) > 1)
+    return found

@@ -6,7 +6,7 @@ For templates and forms it is guessed what the columns of a table hold, from how
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -33,11 +33,12 @@ from pairveil.records.tables import (
     ids_as_text,
     label_shares,
     number_column,
+    pair_ids,
     repeated_rows,
     says_labels,
 )
-from pairveil.records.validation import name_rows
-from pairveil.schema.columns import GAPS, Counts, is_text
+from pairveil.records.validation import MOST_LEVELS, name_rows
+from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, is_text, number_cells
 from pairveil.schema.schema import Schema, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
@@ -125,23 +126,32 @@ def read_ids(source: Any, id: str = "id", merge_similar_ids: bool = False) -> Fe
     return _table_of((ids, np.zeros((len(ids), 1)), None, ()), merge_similar_ids, leave_out=True)
 
 
-def _table_of(people: Read, merge_similar_ids: bool, leave_out: bool) -> FeatureTable:
+def _table_of(
+    people: Read, merge_similar_ids: bool, leave_out: bool, of: str = "people"
+) -> FeatureTable:
     ids, values, names, problems = people
-    if merge_similar_ids:
-        ids = folded_ids(ids)
-    else:
-        say_similar("the features", ids)
+    if of != "levels":
+        ids = _as_one(merge_similar_ids, "the features", ids)[0]
     again = repeated_rows(ids) if leave_out else ()
     if not len(again):
-        return FeatureTable(ids, values, names, problems=problems)
+        return FeatureTable(ids, values, names, problems=problems, of=of)
     # Not np.isin: among texts it compares each with each.
     _, place, times = np.unique(ids, return_inverse=True, return_counts=True)
     once = times[place] == 1
     if not once.any():
         raise InputError("nobody is left: every id is that of more than one row")
-    repeated = Problem("people", "repeated id", np.asarray(again) + 1)
+    kind = "repeated pair" if of == "levels" else "repeated id"
+    repeated = Problem(of, kind, np.asarray(again) + 1)
     kept = (ids[once], values[once], names, np.flatnonzero(once) + 1, ids[~once])
-    return FeatureTable(*kept, problems=(*problems, repeated))
+    return FeatureTable(*kept, problems=(*problems, repeated), of=of)
+
+
+def _as_one(merge_similar_ids: bool, what: str, *columns: np.ndarray) -> Sequence[np.ndarray]:
+    """Columns of ids, those that look like one person's made one or counted."""
+    if merge_similar_ids:
+        return [folded_ids(one) for one in columns]
+    say_similar(what, *columns)
+    return columns
 
 
 def _reading(source: Any) -> AbstractContextManager[None]:
@@ -179,12 +189,14 @@ def _mostly_unreadable(counts: Mapping[str, Counts], n_rows: int) -> list[str]:
     return [name for name, one in counts.items() if 2 * one.unreadable > n_rows]
 
 
-def _refuse_words(counts: Mapping[str, Counts], n_rows: int) -> None:
+def _refuse_words(counts: Mapping[str, Counts], n_rows: int, number: str = "number") -> None:
     """Refuse columns of which most cells are no numbers."""
     if lost := _mostly_unreadable(counts, n_rows):
+        mend = "Exclude it, or name the columns to use"
+        if number != "number":
+            mend = "Take it out of the table, or say how many levels it has"
         raise InputError(
-            f"column '{lost[0]}' is not numeric: most of its cells hold no number. Exclude it, or name the "
-            "columns to use"
+            f"column '{lost[0]}' is not numeric: most of its cells hold no {number}. {mend}"
         )
 
 
@@ -209,11 +221,11 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
 
 
 def _listed(
-    counts: Mapping[str, Counts], said: str = "the fill value stands in"
+    counts: Mapping[str, Counts], said: str = "the fill value stands in", of: str = "people"
 ) -> tuple[Problem, ...]:
     """Cells that cannot be read, and what becomes of them."""
     return tuple(
-        Problem("people", "cell", np.array(one.where) + 1, name, said, one.unreadable)
+        Problem(of, "cell", np.array(one.where) + 1, name, said, one.unreadable)
         for name, one in counts.items()
         if one.unreadable
     )
@@ -319,10 +331,8 @@ def read_pairs(
     with _reading(source):
         found = sniff_layout(source, left, right) if layout == "auto" else layout
         table = LAYOUTS[found].read(source, how)
-    if merge_similar_ids:
-        table = replace(table, left=folded_ids(table.left), right=folded_ids(table.right))
-    else:
-        say_similar("the pairs", table.left, table.right)
+    left_ids, right_ids = _as_one(merge_similar_ids, "the pairs", table.left, table.right)
+    table = replace(table, left=left_ids, right=right_ids)
     say_null(table)
     selves = table.left == table.right
     if not (leave_out and selves.any()):
@@ -463,10 +473,7 @@ def read_tuples(
     answers = number_column(ANSWER, ",")
     ids = table.read(columns, {ANSWER: answers} if by_answer else {}, "tuples")
     answered_by = ids.pop() if by_answer else None
-    if merge_similar_ids:
-        ids = [folded_ids(one) for one in ids]
-    else:
-        say_similar("the tuples", *ids)
+    ids = [*_as_one(merge_similar_ids, "the tuples", *ids)]
     if any(one.dtype.kind == "O" for one in ids):
         ids = [ids_as_text(one) for one in ids]
     rows = np.arange(1, len(ids[0]) + 1)
@@ -492,22 +499,27 @@ def _columns_of_tuples(table: TableSource, by_answer: bool) -> list[str]:
 # ---- numbers of pairs: comparison levels, a score --------------------------------------------------------
 
 
-class PairValues(NamedTuple):
-    """Numbers of pairs, row by row."""
-
-    pairs: PairTable  # without labels
-    names: tuple[str, ...]  # of the columns
-    values: np.ndarray  # (K, C): NaN where a cell is empty
+Within = tuple[float, float, bool]
+"""The least and the most that a cell may hold (public), and whether it must be whole."""
 
 
 def read_pair_values(
     source: Any,
-    left: str = "left",
-    right: str = "right",
+    left: str,
+    right: str,
+    within: Callable[[tuple[str, ...]], Sequence[Within]],
+    *,
     columns: Sequence[str] | None = None,
     ignored: Sequence[str] = (),
-) -> PairValues:
-    """Read two id columns and numeric ones."""
+    merge_similar_ids: bool = False,
+    of: str = "levels",
+) -> FeatureTable:
+    """Read two id columns and numeric ones, each within public bounds by the columns' names.
+
+    What a cell holds is private and stops nothing: a number outside is cut to the bounds, one that is not
+    whole where it must be, or none at all, is NaN as an empty cell is. Only a column of which most cells hold
+    no number is refused, as one of something else.
+    """
     table = open_table(source)
     if columns is None:
         aside = {left, right, *ignored}
@@ -517,53 +529,74 @@ def read_pair_values(
     if len({left, right, *columns}) < 2 + len(columns):
         raise InputError("the two id columns and the columns of numbers must be different")
     table.require([left, right, *columns], "Name the ids with left= and right=")
-    cells = {name: number_column(name, table.decimal) for name in columns}
-    lefts, rights, *values = table.read([left, right], cells, "pairs")
-    _refuse_words({name: one.counts for name, one in cells.items()}, len(lefts))
-    return PairValues(PairTable(lefts, rights), tuple(columns), np.column_stack(values))
+    names = tuple(name.removeprefix(GAMMA) for name in columns)
+    allowed = dict(zip(columns, within(names), strict=True))
+    cells = {name: _numbers_within(name, table.decimal, *allowed[name]) for name in columns}
+    first, second, *values = table.read([left, right], cells, "pairs")
+    counts = {name: one.counts for name, one in cells.items()}
+    for name, one in counts.items():
+        low, high, whole = allowed[name]
+        number = f"whole number from {low:g} to {high:g}" if whole else "number"
+        _refuse_words({name: one}, len(first), number)
+        if one.unreadable:
+            cells_hold = many(one.unreadable, "cell holds", "cells hold")
+            rows = name_rows(np.array(one.where) + 1)
+            warn(f"column '{name}': {cells_hold} no {number} ({rows}): null there", PrivateNote)
+        if one.outside:
+            lie = many(one.outside, "cell lies", "cells lie")
+            warn(f"column '{name}': {lie} outside {low:g} to {high:g}, cut to it", PrivateNote)
+    first, second = _as_one(merge_similar_ids, f"the {of}", first, second)
+    ids = pair_ids(first, second) if of == "levels" else np.arange(1, len(first) + 1)
+    listed = _listed(counts, "null there", of)
+    return _table_of((ids, np.column_stack(values), names, listed), False, True, of)
+
+
+def _numbers_within(name: str, decimal: str, low: float, high: float, whole: bool) -> CellColumn:
+    """Reads numbers of a public range: others are cut to it, or NaN where only whole ones mean something."""
+
+    def read(cells: pa.Array) -> tuple[np.ndarray, Counts]:
+        found, some = number_cells(cells, name, decimal)
+        cut = np.clip(found, low, high)
+        other = (cut != found) & ~np.isnan(found)
+        wrong = np.isnan(found) & some
+        if whole:
+            wrong |= other | (np.floor(cut) != cut) & ~np.isnan(cut)
+        where = np.flatnonzero(wrong)
+        outside = 0 if whole else int(np.count_nonzero(other))
+        counts = Counts(outside, 0, len(where), tuple(where[:MOST_PLACES].tolist()))
+        return np.where(wrong, np.nan, cut), counts
+
+    return CellColumn(name, read)
 
 
 GAMMA = "gamma_"
 
 
-def read_levels(source: Any, left: str, right: str, ignored: Sequence[str] = ()) -> PairValues:
-    """Comparison levels of pairs: a table of ours, or the predictions that Splink writes.
+def read_levels(
+    source: Any,
+    left: str,
+    right: str,
+    ignored: Sequence[str] = (),
+    sizes: Callable[[tuple[str, ...]], Sequence[int] | None] = lambda _: None,
+    merge_similar_ids: bool = False,
+) -> FeatureTable:
+    """Comparison levels of pairs, by `pair_ids`: a table of ours, or the predictions that Splink writes.
 
     Where columns are called ``gamma_...`` those are the levels, under the names behind it, and Splink's id
-    columns are known.
+    columns are known. ``sizes`` gives the public number of levels by the names, where there is one.
     """
     names = open_table(source).names
     if left not in names and set(SPLINK[:2]) <= set(names):
         left, right = SPLINK[:2]
     gammas = [name for name in names if name.startswith(GAMMA)]
-    found = read_pair_values(source, left, right, gammas or None, ignored)
-    return found._replace(names=tuple(name.removeprefix(GAMMA) for name in found.names))
 
+    def within(found: tuple[str, ...]) -> Sequence[Within]:
+        return [(-1, size - 1, True) for size in sizes(found) or [MOST_LEVELS] * len(found)]
 
-def rows_of_pairs(wanted: PairTable, having: PairTable) -> np.ndarray:
-    """Where each wanted pair stands in another table; (a, b) and (b, a) are the same pair.
-
-    Raises InputError: a wanted pair is not there, or is there twice.
-    """
-    keys, twice = {}, 0
-    for row, key in enumerate(_keys(having)):
-        twice = twice or (having.rows[row] if key in keys else 0)  # type: ignore[index]
-        keys[key] = row
-    found = np.array([keys.get(key, -1) for key in _keys(wanted)], dtype=np.int64)
-    missing = np.flatnonzero(found < 0)
-    if missing.size:
-        raise InputError(
-            f"{missing.size} labelled pairs have no row of values, the first in row "
-            f"{wanted.rows[missing[0]]} of the labels"  # type: ignore[index]
-        )
-    if twice:
-        raise InputError(f"row {twice} of the values is about a pair that was there before")
-    return found
-
-
-def _keys(table: PairTable) -> list[tuple[str, str]]:
-    left, right = ids_as_text(table.left).tolist(), ids_as_text(table.right).tolist()
-    return [(a, b) if a <= b else (b, a) for a, b in zip(left, right, strict=True)]
+    return read_pair_values(
+        source, left, right, within, columns=gammas or None, ignored=ignored,
+        merge_similar_ids=merge_similar_ids,
+    )  # fmt: skip
 
 
 # ---- what columns hold, guessed from how cells are written ---------------------------------------

@@ -407,8 +407,8 @@ def label_shares(cells: pa.Array) -> tuple[float, float]:
 class Problem:
     """One kind of problem of a table: in which rows, never with which values."""
 
-    table: str  # {'people', 'pairs'}
-    kind: str  # 'repeated id', 'self-pair', 'unknown id', 'label', 'cell' or 'spaces'
+    table: str  # {'people', 'levels', 'scores', 'pairs'}
+    kind: str  # one of `pairveil.records.dirt.STRUCTURAL`, 'label', 'cell' or 'spaces'
     rows: np.ndarray  # row numbers as messages name them; of cells the first thousand
     column: str = ""  # where it is about one column
     said: str = ""  # A sentence of its own
@@ -422,7 +422,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureTable:
-    """People: an id and a row of numbers each.
+    """People: an id and a row of numbers each. Or, by what they are ``of``, numbers of pairs.
 
     Examples
     --------
@@ -438,6 +438,7 @@ class FeatureTable:
     rows: np.ndarray | None = None  # the number of each in its file, where some were left out
     left_out: np.ndarray | None = None  # the ids that were left out, once for each row
     problems: tuple[Problem, ...] = ()  # what the reader found
+    of: str = "people"  # or 'levels', whose ids are `pair_ids`; or 'scores', by the number of a row
 
     def __post_init__(self) -> None:
         names = None if self.names is None else tuple(str(name) for name in self.names)
@@ -468,6 +469,13 @@ class FeatureTable:
         values = self.values.copy()
         values.data[np.repeat(null, np.diff(values.indptr))] = 0
         return values, null
+
+    def asked(self, pairs: PairTable) -> tuple[np.ndarray, ...]:
+        """The columns of ids by which pairs are looked up here."""
+        if self.of == "levels":
+            return (pair_ids(pairs.left, pairs.right),)
+        assert pairs.rows is not None
+        return (pairs.rows,) if self.of == "scores" else (pairs.left, pairs.right)
 
     @property
     def n_people(self) -> int:
@@ -532,6 +540,23 @@ class PairTable:
         return replace(self, **some)
 
 
+BETWEEN = "\x1f"
+"""Stands between the two ids of a pair in one text; no table has it in an id."""
+
+
+def pair_ids(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """One id for each pair; (a, b) and (b, a) are the same pair.
+
+    Examples
+    --------
+    >>> first, second = pair_ids(np.array([1, 2]), np.array([2, 1])).tolist()
+    >>> first == second
+    True
+    """
+    ends = zip(ids_as_text(left).tolist(), ids_as_text(right).tolist(), strict=True)
+    return np.array([BETWEEN.join(sorted(pair)) for pair in ends], dtype=object)
+
+
 def repeated_rows(ids: np.ndarray) -> np.ndarray:
     """Positions of ids that stood before."""
     if len(numbered(ids)[0]) == len(ids):
@@ -540,10 +565,10 @@ def repeated_rows(ids: np.ndarray) -> np.ndarray:
     return np.flatnonzero(first[inverse] != np.arange(len(ids)))
 
 
-def repeated_ids(rows: np.ndarray) -> str:
-    """Which rows of people repeat an id, in words."""
-    said = many(len(rows), "row of the features repeats", "rows of the features repeat")
-    return f"{said} an id that another row has: {name_rows(rows)}"
+def repeated_ids(rows: np.ndarray, of: str = "features", what: str = "an id") -> str:
+    """Which rows repeat an id, in words."""
+    said = many(len(rows), f"row of the {of} repeats", f"rows of the {of} repeat")
+    return f"{said} {what} that another row has: {name_rows(rows)}"
 
 
 def refuse_repeated(ids: np.ndarray) -> None:

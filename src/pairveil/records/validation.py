@@ -22,6 +22,9 @@ from pairveil.records.kinds import RecordKind
 # Rows looked at together: bounds the memory that a check needs, whatever the table's size.
 BLOCK_ROWS = 16_384
 
+MOST_LEVELS = 1000
+"""Of one comparison of pairs."""
+
 
 def row_blocks(n_rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
     """Slices that cover ``range(n_rows)`` in order, each at most ``size`` long."""

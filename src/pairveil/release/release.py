@@ -255,6 +255,11 @@ class Release:
         """The artefact's content and place, and the certificate that was made for it; see `load`."""
         file = Path(folder) / cls.file
         if not file.exists():
+            if (other := _kind_in(folder)) is not None:
+                raise InputError(
+                    f"{folder} holds a release of another kind, a {other.what}: in Python "
+                    f"{other.__name__}.load reads it, and `pairveil certificate` and `report` take it"
+                )
             why = f"{cls.file} is missing" if Path(folder).exists() else "there is no such folder"
             raise InputError(f"{folder} holds no {cls.what}: {why}")
         artefact = read_regular(file, most=cls.most)
@@ -356,6 +361,11 @@ def load_release(folder: str | Path) -> Any:
 
     Raises InputError: when a file is missing, truncated, tampered with or of a newer version.
     """
-    held = (file for file in _KINDS if (Path(folder) / file).exists())
-    module, _, name = _KINDS[next(held, METRIC_FILE)].partition(":")
-    return getattr(import_module(module), name).load(folder)
+    return _kind_in(folder, METRIC_FILE).load(folder)
+
+
+def _kind_in(folder: str | Path, otherwise: str | None = None) -> Any:
+    """The class of what a folder holds; where it holds none, that of another file, or None."""
+    file = next((file for file in _KINDS if (Path(folder) / file).exists()), otherwise)
+    module, _, name = _KINDS[file].partition(":") if file else ("", "", "")
+    return getattr(import_module(module), name) if file else None

@@ -450,7 +450,8 @@ def weight_bars(rows: Sequence[WeightRow]) -> Chart:
     """Bars of all levels, for a match to the right and against it to the left."""
     blocks = [list(block) for _, block in groupby(rows, key=lambda row: row.comparison)]
     blocks = blocks[:MOST_DRAWN]
-    step, head, left, right = 19.0, 22.0, 112.0, 74.0
+    longest = max(len(row.shown) for block in blocks for row in block)
+    step, head, left, right = 19.0, 22.0, 112.0, 12.0 + LETTER * longest
     height = 26.0 + sum(head + step * len(block) for block in blocks)
     held = [0.0, *(row.bits for block in blocks for row in block)]
     ticks = nice_ticks(min(held), max(held), around=True)
@@ -479,7 +480,7 @@ def waterfall(rows: Sequence[WeightRow], prior: float) -> tuple[Chart, float, fl
     for row in best:
         sums.append(sums[-1] + row.bits)
     noise = math.hypot(*(row.noise or 0.0 for row in best)) or None
-    left, right, step = 150.0, 60.0, 24.0
+    left, right, step = 150.0, 10.0 + LETTER * len(in_bits(sums[-1], noise)), 24.0
     height = 12.0 + step * (len(best) + 2) + 22.0
     ticks = nice_ticks(min(0.0, *sums), max(0.0, *sums), around=True)
     x = scale(ticks[0], ticks[-1], left, WIDTH - right)

@@ -159,14 +159,14 @@ def in_bits(bits: float, noise: float | None = None) -> str:
 
     Examples
     --------
-    >>> in_bits(-0.02), in_bits(2.25, 0.044), in_bits(0.6, 12.2)
-    ('0.0', '+2.2 ± 0.04', '+0.6 ± 12')
+    >>> in_bits(-0.02), in_bits(2.25, 0.044), in_bits(0.6, 9.7)
+    ('0.0', '+2.2 ± 0.04', '+0.6 ± 10')
     """
     shown = f"{bits:+.1f}"
     shown = "0.0" if shown in ("+0.0", "-0.0") else shown
     if not noise:
         return shown
-    return f"{shown} ± {noise:.0f}" if noise >= 10 else f"{shown} ± {noise:.1g}"
+    return f"{shown} ± {noise:.0f}" if noise >= 1 else f"{shown} ± {noise:.1g}"
 
 
 def short(name: str, longest: int = 23) -> str:

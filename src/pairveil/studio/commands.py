@@ -64,7 +64,9 @@ def kappa_job(project: Project) -> KappaJob:
     """How the pairs hang together; what is wrong with labels and ids is said now, not three pages later."""
     same = bool(project.settings.merge_similar_ids)
     how = {**pair_columns(project.settings), "merge_similar_ids": same}
-    if not project.by_levels:
+    if project.by_levels:
+        how["levels"] = _table(project, "levels")
+    else:
         how |= {"features": _table(project, "people"), "id": project.settings.id}
     how["leave_out"] = bool(project.settings.leave_out)
     how["problems"] = project.problems
@@ -109,6 +111,7 @@ def fit_job(project: Project, *, dry_run: bool) -> FitJob | LinkJob:
             "leave_out": bool(said.leave_out),
         }
         how |= {"n_levels": said.n_levels, "prior": float(said.prior) if said.prior else None}
+        how |= {"problems": project.problems} if dry_run else {}
         return LinkJob(source=source, labels=labels, **pair_columns(said), **how)
     how |= {} if project.by_classes else {"select": said.select}
     if said.score and not project.by_classes:

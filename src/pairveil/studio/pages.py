@@ -252,7 +252,7 @@ def levels_page(project: Project, form: dict[str, str] | None = None) -> dict[st
         raise InputError("choose the files again")
     settings, form = project.settings, form or {}
     sizes = [*settings.n_levels.split(","), *[""] * len(columns["columns"])]
-    meanings = WORDS["pairs"].meaning
+    meanings = WORDS["counted pairs"].meaning
     return {
         "settings": settings,
         "comparisons": [
