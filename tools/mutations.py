@@ -1094,6 +1094,12 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
+        "cells: one complex number makes texts of all",
+        "if isinstance(value, complex) and not value.imag:",
+        "if False:",
+        _in("test_one_cell"),
+    ),
+    Mutation(
         "cells: half a letter stops the run",
         'text.encode(errors="backslashreplace").decode()',
         "text",

@@ -318,3 +318,10 @@ def test_the_only_cell_of_an_empty_column_stops_no_schema(tmp_path) -> None:
     (tmp_path / "one.toml").write_text(f"version = 1\n[columns.x]\n{DATES}")
     schema = read_schema(tmp_path / "one.toml")
     assert schema.apply(pa.table({"x": [None, 5, None]})).tolist() == [[0.5], [0.5], [0.5]]
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+def test_one_complex_number_changes_no_other(tmp_path) -> None:
+    """pandas makes complex numbers of a whole column."""
+    whole, other = (read_cells([1, 2.5, last], NUMBERS, tmp_path) for last in (3, 1j))
+    assert np.array_equal(whole[:-1], other[:-1])
