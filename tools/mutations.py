@@ -1119,8 +1119,8 @@ CELLS = [
     ),
     Mutation(
         "cells: the longest decimal changes the others' last digit, by a schema",
-        "if pa.types.is_decimal(cells.type):  # their floats",
-        "if False:  # their floats",
+        "if pa.types.is_decimal(cells.type):  # whose",
+        "if False:  # whose",
         _in("test_one_cell"),
     ),
     Mutation(

@@ -260,9 +260,7 @@ def numbers(name: str, *, gaps: bool = False) -> CellColumn:
             raise InputError(
                 f"column '{name}' is not numeric. Exclude it, or name the columns to use"
             )
-        if pa.types.is_decimal(
-            kind
-        ):  # not at once: that would hang on the scale, which one cell decides
+        if pa.types.is_decimal(kind):  # by texts: floats hang on the scale, which one cell decides
             values = values.cast(pa.large_string()).cast(pa.float64())
         if gaps:
             return as_numpy(values.cast(pa.float64()).fill_null(np.nan))
