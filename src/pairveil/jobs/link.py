@@ -23,7 +23,6 @@ from pairveil.jobs.spending import (
     tell_epsilons,
     tell_released,
 )
-from pairveil.records.tables import as_ids, pair_ids
 
 if TYPE_CHECKING:
     from pairveil.linkage.levels import LabelledLevels
@@ -63,6 +62,8 @@ class HalfOption:
         """Labels, null in the other half: its pairs stay in the graph, which is the same for both halves."""
         if self.half is None:
             return labels
+        from pairveil.records.tables import as_ids, pair_ids
+
         ids = pair_ids(*(as_ids(pairs[:, side]) for side in (0, 1))).tolist()
         bits = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest()[0] & 1 for one in ids]
         return np.where(np.array(bits) == (self.half == "second"), labels, 0)
@@ -82,7 +83,7 @@ class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, J
     name: ClassVar = "link"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "n_levels", "records", "random_pairs", "prior", "half", "epsilon", "delta", "unit",
+        "out", "n_levels", "records", "prior", "half", "epsilon", "delta", "unit",
         "ledger", "budget", "dry_run", "report", "overwrite", "json", "quiet",
     )  # fmt: skip
 
