@@ -42,11 +42,11 @@ demo: $(VENV)/.core  ## a private metric on embedded data of students
 studio: $(VENV)/.studio  ## the local web application: raw tables to a release and its report
 	@$(BIN)/pairveil studio
 
-test: $(VENV)/.dev $(VENV)/.flower  ## every test, doctests and docs blocks included
+test: $(VENV)/.dev  ## every test, doctests and docs blocks included
 	$(BIN)/python -m tools.compile_loops
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-coverage: $(VENV)/.dev $(VENV)/.flower  ## nightly: the tests, and the branch coverage of each package
+coverage: $(VENV)/.dev  ## nightly: the tests, and the branch coverage of each package
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
 	$(BIN)/python -m tools.package_coverage
 

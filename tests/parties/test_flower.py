@@ -5,6 +5,7 @@ import importlib.util
 import os
 import random
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -382,14 +383,29 @@ def free_port():
             return server.getsockname()[1]
 
 
-@pytest.fixture(scope="module")
-def hospitals_of_flower(tmp_path_factory):
+def kill_those_of(home):
+    """End what SuperExecs have started: it outlives SuperLink and SuperNodes and asks for them on and on."""
+    for one in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"FLWR_HOME={home}\0".encode() in one.read_bytes():
+                os.kill(int(one.parent.name), signal.SIGKILL)
+
+
+def wait_for(log, said, times):
+    until = time.monotonic() + 120
+    while log.read_text().count(said) < times:
+        assert time.monotonic() < until, log.read_text()[-5000:]
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def hospitals_of_flower(tmp_path):
     """Sockets of three SuperNodes, which speak TLS with a SuperLink; its connection is called 'hospitals'."""
     of_ours = ROOT / ".venv" / "flower" / "bin"
     commands = f"{of_ours}{os.pathsep}{os.environ['PATH']}"
     if shutil.which("flower-superlink", path=commands) is None:
         pytest.skip("Flower is not installed: make .venv/.flower")
-    folder = tmp_path_factory.mktemp("flower")
+    folder = tmp_path
     own_certificates(folder)
     link, authority = f"127.0.0.1:{free_port()}", str(folder / "authority.pem")
     (folder / "config.toml").write_text(
@@ -405,6 +421,7 @@ def hospitals_of_flower(tmp_path_factory):
            "--port", str(free_port()), "--node-config", f'pairveil="{place}"'] for place in places),
     ]  # fmt: skip
     with ExitStack() as ended, ExitStack() as stack:  # all are told to end before one is waited for
+        ended.callback(kill_those_of, folder)
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("PATH", commands)
         patch.setenv("FLWR_HOME", str(folder))
@@ -416,25 +433,24 @@ def hospitals_of_flower(tmp_path_factory):
             one = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
             ended.callback(one.wait, 60)
             stack.callback(one.terminate)
-        until = time.monotonic() + 60
-        while (folder / "0.log").read_text().count("Activated node_id") < 3:
-            assert time.monotonic() < until, (folder / "0.log").read_text()
-            time.sleep(0.2)
+        wait_for(folder / "0.log", "Activated node_id", 3)
         yield places
 
 
-def test_flower_carries_the_same_fit_over_tls(hospitals_of_flower, alone):
+def test_flower_carries_the_same_fit_over_tls_and_ends_one_that_a_party_leaves(
+    hospitals_of_flower, alone
+):
     submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
+    log = hospitals_of_flower[0].parent / "0.log"
     assert same(joint(hospitals_of_flower, submit, patience=300.0), alone)
+    wait_for(log, "Finished task", 1)  # the tunnel ends with the fit
 
-
-def test_a_party_that_leaves_flower_ends_the_fit(hospitals_of_flower):
     def leaves(channel):
         channel.receive(1 << 20)
         channel.close()
 
-    submit = partial(flower.submit, "hospitals", n_parties=3, wait=300)
     party = lambda i: leaves if i == 1 else None  # noqa: E731
     results = joint(hospitals_of_flower, submit, party=party, patience=300.0)
     for who in ("coordinator", 0, 2):
         assert "went away" in str(results[who])
+    wait_for(log, "Finished task", 2)

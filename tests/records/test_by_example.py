@@ -24,11 +24,11 @@ from pairveil.printable import as_cell, from_cell, shortened
 from pairveil.records.dirt import sifted
 from pairveil.records.groups import class_numbers
 from pairveil.records.identity import count_similar, folded, folded_ids, look_up_some
-from pairveil.records.readers import _numbers, read_levels
+from pairveil.records.readers import read_levels
 from pairveil.records.tables import (
     PairTable,
     as_ids,
-    numbers_in,
+    number_column,
     repeated_rows,
     same_kind,
     write_columns,
@@ -59,10 +59,10 @@ def test_cells_become_text_and_numbers_one_by_one():
         None,
     ]
     assert arrow_cells([1, "b", None], "ward").to_pylist() == ["1", "b", None]
-    found = numbers_in(pa.array(["1,5", "2.5", "n/a", None]))
-    assert found[:2].tolist() == [1.5, 2.5]
-    assert np.isnan(found[2:]).all()
-    column = _numbers("name", ".")
+    answers = number_column("answer", ",")
+    answers.add(pa.array(["1,5", "2.5", "n/a", None]), 0)
+    assert np.array_equal(answers.finish(), [1.5, 2.5, math.nan, math.nan], equal_nan=True)
+    column = number_column("name", ".")
     column.add(pa.array([1, None]), 0)
     column.add(pa.nulls(1), 2)
     column.add(pa.array(["+2.5", "1,5", "true"]), 3)

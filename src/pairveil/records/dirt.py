@@ -127,7 +127,7 @@ def sifted(
         strange = strange & ~selves
     if strange.any():
         hint = unknown_ids(asked, people.ids, strange, "pairs", pairs.rows)
-        kind = "unknown id" if of == "people" else "unknown pair"
+        kind = "unknown pair" if of == "levels" else "unknown id"
         found.append(Problem("pairs", kind, pairs.rows[strange], said=hint))
     wrong = unknown | selves
     n_people = 0 if people.left_out is None else len(people.left_out)

@@ -22,13 +22,12 @@ from pairveil.foreign import parse_json
 from pairveil.printable import shortened
 from pairveil.records.files import file_suffix, is_table_file, open_table, read_text, require_file
 from pairveil.records.tables import (
-    CellColumn,
     LabelColumn,
     Meaning,
     PairTable,
     as_ids,
     ids_as_text,
-    numbers_in,
+    number_column,
 )
 
 Pair = tuple[Any, Any, int]  # two ids and the label, 0 where it cannot be read
@@ -166,7 +165,7 @@ def _read_splink(source: Any, how: ReadOptions) -> PairTable:
     table.require([*ends, *([score] if score else [])], "Name them with left=, right= and label=")
     sets = SPLINK_SETS if set(SPLINK_SETS) <= set(table.names) else ()
     names = [*ends, *sets]
-    asked = {score: CellColumn(numbers_in)} if score else {}
+    asked = {score: number_column(score, ",")} if score else {}
     found = table.read(names, asked, "pairs")
     ids = dict(zip(names, found, strict=False))
     notes: tuple[str, ...] = (f"Scores of at least {how.threshold:g} are similar",) if score else ()

@@ -32,14 +32,14 @@ from pairveil.records.tables import (
     Problem,
     ids_as_text,
     label_shares,
-    numbers_in,
+    number_column,
     pair_ids,
     repeated_rows,
     says_labels,
 )
 from pairveil.records.validation import MOST_LEVELS, name_rows
 from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, is_text, number_cells
-from pairveil.schema.schema import Schema, plain_cells, say_counts
+from pairveil.schema.schema import Schema, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
     from pairveil.records.groups import GroupSet
@@ -130,7 +130,7 @@ def _table_of(
     people: Read, merge_similar_ids: bool, leave_out: bool, of: str = "people"
 ) -> FeatureTable:
     ids, values, names, problems = people
-    if of == "people":
+    if of != "levels":
         ids = _as_one(merge_similar_ids, "the features", ids)[0]
     again = repeated_rows(ids) if leave_out else ()
     if not len(again):
@@ -140,7 +140,7 @@ def _table_of(
     once = times[place] == 1
     if not once.any():
         raise InputError("nobody is left: every id is that of more than one row")
-    kind = "repeated id" if of == "people" else "repeated pair"
+    kind = "repeated pair" if of == "levels" else "repeated id"
     repeated = Problem(of, kind, np.asarray(again) + 1)
     kept = (ids[once], values[once], names, np.flatnonzero(once) + 1, ids[~once])
     return FeatureTable(*kept, problems=(*problems, repeated), of=of)
@@ -170,7 +170,7 @@ def _read_numbers(
         raise InputError("columns must name each feature column once, and none that is left out")
     if not names:
         raise InputError(f"{table.title} has no feature columns beside '{id}'")
-    cells = {name: _numbers(name, table.decimal) for name in names}
+    cells = {name: number_column(name, table.decimal) for name in names}
     ids, *values = table.read([id], cells)
     found = {name: one.counts for name, one in cells.items()}
     counts = {
@@ -182,22 +182,6 @@ def _read_numbers(
 
 
 NO_NUMBER = "such a person's records stay and contribute nothing"
-
-
-def _numbers(name: str, decimal: str) -> _Cells:
-    """Reads a column of numbers without a schema: NaN where there is none. float32 stays."""
-
-    def read(cells: pa.Array) -> tuple[np.ndarray, Counts]:
-        found, some = number_cells(cells, name, decimal)
-        none = ~np.isfinite(found)
-        found = np.where(none, np.nan, found).astype(np.float32 if cells.type in _SHORT else float)
-        wrong, where = int(np.count_nonzero(none & some)), np.flatnonzero(none)
-        return found, Counts(0, len(where) - wrong, wrong, tuple(where[:MOST_PLACES].tolist()))
-
-    return _Cells(name, read)
-
-
-_SHORT = (pa.float16(), pa.float32())
 
 
 def _mostly_unreadable(counts: Mapping[str, Counts], n_rows: int) -> list[str]:
@@ -216,23 +200,6 @@ def _refuse_words(counts: Mapping[str, Counts], n_rows: int, number: str = "numb
         )
 
 
-class _Cells:
-    """Reads a raw column by a function of its cells; what cannot be read is counted, and stops nobody."""
-
-    def __init__(self, name: str, read: Callable[[pa.Array], tuple[np.ndarray, Counts]]) -> None:
-        self._name, self._read = name, read
-        self._blocks: list[np.ndarray] = []
-        self.counts = Counts()
-
-    def add(self, values: pa.Array, first_row: int) -> None:
-        block, found = self._read(plain_cells(values, self._name))
-        self._blocks.append(block)
-        self.counts = found.after(self.counts, first_row)
-
-    def finish(self) -> np.ndarray:
-        return np.concatenate(self._blocks)
-
-
 def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     """People whose raw columns become numbers by a schema."""
     raw = schema.raw_names
@@ -243,7 +210,7 @@ def _read_raw(table: TableSource, id: str, schema: Schema) -> Read:
     how_to_name = "Name the id column with id=, and the columns as the schema does"
     table.require([id, *raw], how_to_name, PAIR_COLUMNS)
     columns = {
-        one.name: _Cells(one.name, partial(one.encode, decimal=schema.decimal))
+        one.name: CellColumn(one.name, partial(one.encode, decimal=schema.decimal))
         for one in schema.features
     }
     ids, *blocks = table.read([id], columns)
@@ -503,7 +470,7 @@ def read_tuples(
     table = open_table(source)
     by_answer = ANSWER in table.names
     columns = _columns_of_tuples(table, by_answer)
-    answers = CellColumn(numbers_in)
+    answers = number_column(ANSWER, ",")
     ids = table.read(columns, {ANSWER: answers} if by_answer else {}, "tuples")
     answered_by = ids.pop() if by_answer else None
     ids = [*_as_one(merge_similar_ids, "the tuples", *ids)]
@@ -584,7 +551,7 @@ def read_pair_values(
     return _table_of((ids, np.column_stack(values), names, listed), False, True, of)
 
 
-def _numbers_within(name: str, decimal: str, low: float, high: float, whole: bool) -> _Cells:
+def _numbers_within(name: str, decimal: str, low: float, high: float, whole: bool) -> CellColumn:
     """Reads numbers of a public range: others are cut to it, or NaN where only whole ones mean something."""
 
     def read(cells: pa.Array) -> tuple[np.ndarray, Counts]:
@@ -599,7 +566,7 @@ def _numbers_within(name: str, decimal: str, low: float, high: float, whole: boo
         counts = Counts(outside, 0, len(where), tuple(where[:MOST_PLACES].tolist()))
         return np.where(wrong, np.nan, cut), counts
 
-    return _Cells(name, read)
+    return CellColumn(name, read)
 
 
 GAMMA = "gamma_"

@@ -22,9 +22,9 @@ from pairveil.files import file_draft
 from pairveil.foreign import is_sparse
 from pairveil.printable import FORMULA, as_cell, many
 from pairveil.records.validation import check_features, check_labels, name_rows, unreadable_rows
+from pairveil.schema.columns import MOST_PLACES, Counts, number_cells
+from pairveil.schema.schema import plain_cells
 
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-"""What a number looks like in a cell."""
 _FEW = 20_000
 _CHUNK_ROWS = 8192
 
@@ -230,34 +230,35 @@ def same_kind(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 class CellColumn:
-    """Gathers a column of which each batch's cells become an array by a function."""
+    """Reads a raw column by a function of its cells; what cannot be read is counted, and stops nobody."""
 
-    def __init__(self, read: Callable[[pa.Array], np.ndarray]) -> None:
-        self._read = read
-        self._parts: list[np.ndarray] = []
+    def __init__(self, name: str, read: Callable[[pa.Array], tuple[np.ndarray, Counts]]) -> None:
+        self._name, self._read = name, read
+        self._blocks: list[np.ndarray] = []
+        self.counts = Counts()
 
-    def add(self, values: pa.Array, first_row: int) -> None:  # noqa: ARG002
+    def add(self, values: pa.Array, first_row: int) -> None:
         """Add one batch."""
-        self._parts.append(self._read(values))
+        block, found = self._read(plain_cells(values, self._name))
+        self._blocks.append(block)
+        self.counts = found.after(self.counts, first_row)
 
     def finish(self) -> np.ndarray:
         """The whole column."""
-        return np.concatenate(self._parts)
+        return np.concatenate(self._blocks)
 
 
-def numbers_in(cells: pa.Array) -> np.ndarray:
-    """Cells of any kind as floats, NaN where there is no number; either decimal mark."""
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.dictionary_decode()
-    try:
-        if not (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)):
-            text = pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
-            points = pc.replace_substring(text, ",", ".")
-            readable = pc.fill_null(pc.match_substring_regex(points, NUMBER), False)
-            cells = pc.if_else(readable, points, None)
-        return as_numpy(cells.cast(pa.float64(), safe=False).fill_null(np.nan))
-    except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes
-        return np.full(len(cells), np.nan)
+def number_column(name: str, decimal: str) -> CellColumn:
+    """Reads a column of numbers without a schema: NaN where there is none. float32 stays."""
+
+    def read(cells: pa.Array) -> tuple[np.ndarray, Counts]:
+        found, some = number_cells(cells, name, decimal)
+        none, short = ~np.isfinite(found), cells.type in (pa.float16(), pa.float32())
+        found = np.where(none, np.nan, found).astype(np.float32 if short else float)
+        wrong, where = int(np.count_nonzero(none & some)), np.flatnonzero(none)
+        return found, Counts(0, len(where) - wrong, wrong, tuple(where[:MOST_PLACES].tolist()))
+
+    return CellColumn(name, read)
 
 
 # ---- labels: what people write for 'the same' and 'not the same', as +1 and -1 -----------------------

@@ -64,6 +64,7 @@
     const show = () => {
       const source = files.querySelector("[name=learns_from]:checked").value;
       files.querySelectorAll("[data-source]").forEach((part) => { part.hidden = !part.dataset.source.split(" ").includes(source); });
+      document.getElementById("classes").required = source === "classes";
     };
     files.addEventListener("change", show);
     show();
