@@ -209,8 +209,10 @@ class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, J
                 raise InputError(
                     "--n-levels: Splink settings say how many levels there are; leave it out"
                 )
-            found = self.read_pairs(self.labels)
-            return *by_splink(self.source, found, self.records, self.random_pairs), {}
+            given, settings, left_out = by_splink(
+                self, self.source, self.labels, self.records, self.random_pairs
+            )
+            return given, settings, {} if left_out is None else {"left_out": left_out}
         if self.records is not None:
             raise InputError("--records goes with a Splink settings file (.json)")
         if self.random_pairs:
@@ -262,10 +264,11 @@ def by_levels(
 
 
 def by_splink(
-    source: Path, found: Any, records: Path | None, n_random: int = 0
-) -> tuple[LabelledLevels, Any]:
-    """Levels of the labelled pairs by a Splink settings file and the records; and the settings."""
+    reading: PairOptions, source: Path, labels: Path, records: Path | None, n_random: int = 0
+) -> tuple[LabelledLevels, Any, dict[str, int] | None]:
+    """Levels of the labelled pairs by Splink settings and records; the settings; and what was left out."""
     from pairveil.linkage.splink import check_loads, from_splink, levels_of_settings, settings_of
+    from pairveil.records.tables import FeatureTable, pair_ids
 
     if records is None:
         raise InputError(
@@ -274,7 +277,20 @@ def by_splink(
     settings = settings_of(source)
     levels_of_settings(settings)
     check_loads(settings)
-    return from_splink(settings, found, n_random=n_random, records=records), settings
+    left_out: list[dict[str, int] | None] = []
+
+    def sift(listed: Any, there: Any) -> Any:
+        if not there.any():  # is refused, with its reason
+            return listed
+        known = np.unique(pair_ids(listed.left, listed.right)[there])
+        table = FeatureTable(known, np.zeros((len(known), 1)), of="levels")
+        kept, counts = reading.sifted(table, listed)
+        left_out.append(counts)
+        return kept
+
+    found = reading.read_pairs(labels, whole=True)
+    given = from_splink(settings, found, n_random=n_random, records=records, sift=sift)
+    return given, settings, left_out[0]
 
 
 def _sizes(text: str, n_comparisons: int) -> tuple[int, ...]:
