@@ -1154,6 +1154,12 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
+        "cells: one complex number makes texts of all",
+        "if isinstance(value, complex) and not value.imag:",
+        "if False:",
+        _in("test_one_cell"),
+    ),
+    Mutation(
         "cells: half a letter stops the run",
         'text.encode(errors="backslashreplace").decode()',
         "text",
@@ -1173,8 +1179,8 @@ CELLS = [
     ),
     Mutation(
         "cells: the longest decimal changes the others' last digit, by a schema",
-        "if pa.types.is_decimal(cells.type):",
-        "if False:  # their floats",
+        "if pa.types.is_decimal(cells.type):  # whose",
+        "if False:  # whose",
         _in("test_one_cell"),
     ),
     Mutation(

@@ -146,6 +146,8 @@ def _as_text(value: Any) -> str | None:
     if getattr(getattr(value, "dtype", None), "kind", "") in ("m", "M"):
         value = value.astype(f"{value.dtype.kind}8[us]")  # of nanoseconds NumPy makes whole numbers
     value = value.item() if hasattr(value, "item") else value  # of NumPy
+    if isinstance(value, complex) and not value.imag:  # pandas makes complex numbers of all for one
+        value = value.real
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime.datetime) and value.time() == datetime.time(0):

@@ -209,6 +209,8 @@ def test_audit(tmp_path: Path) -> None:
 
 
 def test_attack(tmp_path: Path) -> None:
+    told = run("attack", "--targets", 20, cwd=tmp_path).out
+    assert "by about 0.112 (standard error)" in " ".join(told.split())
     rows = run("attack", "--targets", 20, "--json", cwd=tmp_path).json["rows"]
     assert {"learner", "epsilon", "attacker", "n_targets", "recovered", "bound"} <= rows[0].keys()
     assert {row["learner"] for row in rows} == {

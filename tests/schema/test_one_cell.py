@@ -408,3 +408,10 @@ def test_a_word_is_read_alike_among_numbers_and_among_words(word, tmp_path) -> N
     """Numbers alone are read at once."""
     found = [read_cells(["1", "2", word, last], NUMBERS, tmp_path)[:-1] for last in ("3", "?")]
     assert np.array_equal(*found)
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+def test_one_complex_number_changes_no_other(tmp_path) -> None:
+    """pandas makes complex numbers of a whole column."""
+    whole, other = (read_cells([1, 2.5, last], NUMBERS, tmp_path) for last in (3, 1j))
+    assert np.array_equal(whole[:-1], other[:-1])

@@ -45,9 +45,10 @@ class AttackJob(Job):
         title = f"Relationships recovered from the metric, {self.targets} targets each"
         tell.table(title, columns, [_cells(row) for row in rows])
         tell.say(
-            "0.5 is guessing. The bound is the best guess that the learner's promise allows. 'not covered': "
-            "this attacker lacks more labels than the promise speaks of, and no bound holds "
-            "(docs/threat-model.md)."
+            f"0.5 is guessing; with {self.targets} targets chance moves a figure by about "
+            f"{0.5 / math.sqrt(self.targets):.3f} (standard error). The bound is the best guess that the "
+            "learner's promise allows. 'not covered': this attacker lacks more labels than the promise "
+            "speaks of, and no bound holds (docs/threat-model.md)."
         )
         tell.result({"rows": [row.to_dict() for row in rows]})
 

@@ -173,4 +173,5 @@ def _sentence(problem: Problem) -> str:
     if problem.kind == "label":
         labels = many(n, "label", "labels")
         return f"{labels} cannot be read ({where}): such a pair stays and contributes nothing"
-    return f"{many(n, 'id', 'ids')} of the {problem.table} with spaces around ({where})"
+    spaced = f"{many(n, 'id', 'ids')} of the {problem.table} with spaces around ({where})"
+    return f"{spaced}: other ids than those without, unless merge_similar_ids=True"

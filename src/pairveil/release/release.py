@@ -258,8 +258,8 @@ class Release:
             if (other := _kind_in(folder)) is not None:
                 what = "metric" if cls.what == "release" else cls.what
                 raise InputError(
-                    f"{folder} holds no {what}, but a {other.what}: in Python {other.__name__}.load reads "
-                    "it, and `pairveil certificate` and `report` take it"
+                    f"{folder} holds no {what}, but a {other.what}: in Python {other.__name__}.load "
+                    "reads it, and `pairveil certificate` and `report` take it"
                 )
             why = f"{cls.file} is missing" if Path(folder).exists() else "there is no such folder"
             raise InputError(f"{folder} holds no {cls.what}: {why}")

@@ -42,8 +42,7 @@ def category_cells(cells: Any) -> Any:
 def floats(cells: Any, name: str) -> FloatArray:
     """Cells as numbers, NaN where there is none."""
     pa, _ = arrow()
-    if pa.types.is_decimal(cells.type):
-        # Their floats hang on the scale, which one cell decides; texts do not.
+    if pa.types.is_decimal(cells.type):  # whose floats hang on the scale: one cell decides it
         cells = cells.cast(pa.large_string())
     try:
         numbers = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
