@@ -1118,10 +1118,10 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
-        "jobs: what may overwrite is charged again where it was killed at its end",
-        "held.close() if charge.keeps or self.overwrite else tell.done(held)",
-        "held.close() if charge.keeps else tell.done(held)",
-        _in("test_spending"),
+        "cells: the only cell of an empty column stops the run, by its type",
+        "if 2 * np.count_nonzero(wrong) > len(wrong):",
+        "if np.count_nonzero(wrong):",
+        _in("test_one_cell"),
     ),
     Mutation(
         "cells: the only cell of an empty column stops the run, as most of it",

@@ -277,7 +277,7 @@ class ThresholdJob(
 
         shared = {}
         if levels.suffix == ".json":
-            given, settings = by_splink(levels, self.read_pairs(pairs), self.records)
+            given, settings, _ = by_splink(self, levels, pairs, self.records)
             if self.together is not None:
                 shared = {"together": _of_records(self.records, self.together, settings)}
         else:

@@ -378,6 +378,34 @@ class Compared:
 
         Where ids are numbers 01 is taken for 1: of one record by two names, kappa would count two records.
         """
+        rows, seen = self._joined(pairs)
+        if (seen != 1).any():
+            row = int(np.flatnonzero(seen != 1)[0])
+            why = (
+                "a record that is not there"
+                if seen[row] == 0
+                else "an id that several records have"
+            )
+            raise InputError(
+                f"{int((seen != 1).sum())} labelled pairs name {why}, the first in row {row + 1}{self.hint}"
+            )
+        found = np.empty((len(pairs), len(self.cases)), dtype=np.int64)
+        for column, case in enumerate(self.cases):
+            # What fails on the values of a pair fails for this pair alone: it has no level there.
+            level = self._run(
+                f"SELECT COALESCE(TRY({case.sql}), -2) AS level FROM compared ORDER BY place",
+                f"comparison {column + 1}",
+            ).fetchnumpy()["level"]
+            found[:, column] = level
+        self._say_failed(found)
+        return np.maximum(found, -1), np.column_stack([rows["l key"], rows["r key"]])
+
+    def there(self, pairs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which pairs name two records, and each of them one alone; by ids."""
+        return np.asarray(self._joined(pairs)[1] == 1)
+
+    def _joined(self, pairs: NDArray[Any]) -> tuple[Any, NDArray[np.int64]]:
+        """The records of the pairs side by side, and how many rows each pair has there."""
         import pyarrow as pa
 
         n = len(pairs)
@@ -403,27 +431,7 @@ class Compared:
             'SELECT place, "l key", "r key" FROM compared ORDER BY place', "the labelled pairs"
         ).fetchnumpy()
         places = np.asarray(rows["place"], dtype=np.int64)
-        seen = np.bincount(places, minlength=n)
-        if (seen != 1).any():
-            row = int(np.flatnonzero(seen != 1)[0])
-            why = (
-                "a record that is not there"
-                if seen[row] == 0
-                else "an id that several records have"
-            )
-            raise InputError(
-                f"{int((seen != 1).sum())} labelled pairs name {why}, the first in row {row + 1}{self.hint}"
-            )
-        found = np.empty((n, len(self.cases)), dtype=np.int64)
-        for column, case in enumerate(self.cases):
-            # What fails on the values of a pair fails for this pair alone: it has no level there.
-            level = self._run(
-                f"SELECT COALESCE(TRY({case.sql}), -2) AS level FROM compared ORDER BY place",
-                f"comparison {column + 1}",
-            ).fetchnumpy()["level"]
-            found[:, column] = level
-        self._say_failed(found)
-        return np.maximum(found, -1), np.column_stack([rows["l key"], rows["r key"]])
+        return rows, np.bincount(places, minlength=n)
 
     def random_pairs(self, n: int, labelled: NDArray[Any]) -> NDArray[Any]:
         """`random_pairs` of the records; where tables are linked, of the first and of the others."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse
+from pairveil.printable import many
 from pairveil.records.canonical import canonical_records, mentioned, order_of_ids, ranks, say_merged
 from pairveil.records.dirt import sifted
 from pairveil.records.identity import (
@@ -281,8 +282,8 @@ def counted_pairs(
     contrary = _contrary(values, ends, records)
     if contrary.any():
         warn(
-            f"{int(contrary.sum())} pairs are there twice with different contents, or with a label that "
-            "cannot be read, and contribute nothing",
+            many(int(contrary.sum()), "pair is", "pairs are")
+            + " there twice with different contents, or with a label that cannot be read, and add nothing",
             PrivateNote,
         )
     return found.emptied(contrary | (found.labels == COUNTED_PAIRS.null)), at
