@@ -109,6 +109,14 @@ def test_unknown_labels_are_null_and_where_most_are_named_by_row(bad):
         assert bad not in str(caught.value)
 
 
+def test_a_kind_of_label_in_unknown_words_is_refused():
+    """It would be null in every row, and what is learned would know the other kind alone."""
+    assert parse_labels(["match", "no match", "No_Match"]).tolist() == [1, -1, -1]
+    with pytest.raises(InputError, match=r"labels of one kind alone.*rows 3, 4 have none"):
+        parse_labels(["match", "match", "unlinked", "unlinked", "match"])
+    assert parse_labels(["same"] * 20 + ["?"]).tolist() == [1] * 20 + [0]  # a slip
+
+
 @pytest.mark.parametrize("odd", ["0", "false", "yes"])
 def test_a_stray_zero_among_clear_labels_is_null(odd):
     assert parse_labels(["same", odd, "different"]).tolist() == [1, 0, -1]

@@ -271,7 +271,9 @@ Meaning = Literal["similar", "dissimilar"]
 
 # A column with one of these names says itself what true and yes mean: ``same``, ``is_match``.
 SIMILAR_WORDS = frozenset({"similar", "same", "must-link", "match", "duplicate", "same-person"})
-DISSIMILAR_WORDS = frozenset({"dissimilar", "different", "cannot-link", "distinct", "non-match"})
+DISSIMILAR_WORDS = frozenset(
+    {"dissimilar", "different", "cannot-link", "distinct", "non-match", "no-match"}
+)
 TRUE_WORDS = frozenset({"true", "t", "yes", "y"})
 FALSE_WORDS = frozenset({"false", "f", "no", "n"})
 
@@ -320,7 +322,8 @@ class LabelColumn:
 
         Such a cell is private: its pair contributes nothing. It stops nothing either where ``zero_means``
         says how the column is spelled. Where nobody said it, a column that seems to be spelled otherwise is
-        refused: one of which most cells are no labels, or so many 0, false or no that they are no slips.
+        refused: one of which most cells are no labels, or so many that they are no slips, beside labels of
+        one kind alone; or so many 0, false or no.
         """
         codes = self.codes
         numbers = np.arange(1, len(codes) + 1) if rows is None else rows
@@ -336,10 +339,13 @@ class LabelColumn:
 
     def _refuse_spelling(self, codes: np.ndarray, numbers: np.ndarray) -> None:
         unknown = np.flatnonzero(codes == _UNKNOWN)
-        if 2 * unknown.size > codes.size:
+        similar = np.count_nonzero((codes == _SIMILAR) | (codes == _ONE))
+        one_kind = similar in (0, codes.size - unknown.size)  # the unknown words may be the other
+        if unknown.size > (_SLIPS if one_kind else 0.5) * codes.size:
+            what = "no labels" if 2 * unknown.size > codes.size else "labels of one kind alone"
             raise InputError(
-                f"{self._title} holds no labels: they must be +1/-1, similar/dissimilar, same/different, "
-                f"match/distinct, must-link/cannot-link or yes/no; {name_rows(numbers[unknown])} "
+                f"{self._title} holds {what}: they must be +1/-1, similar/dissimilar, same/different, "
+                f"match/no match, must-link/cannot-link or yes/no; {name_rows(numbers[unknown])} "
                 f"{'has' if unknown.size == 1 else 'have'} none of these. "
                 "Name the column that does with label="
             )
