@@ -1118,12 +1118,6 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
-        "cells: the only cell of an empty column stops the run, by its type",
-        "if 2 * np.count_nonzero(wrong) > len(wrong):",
-        "if np.count_nonzero(wrong):",
-        _in("test_one_cell"),
-    ),
-    Mutation(
         "cells: the only cell of an empty column stops the run, as most of it",
         "if 2 * one.unreadable > n_rows]",
         "if 2 * one.unreadable > n_rows - one.missing]",
