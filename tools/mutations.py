@@ -878,6 +878,18 @@ COUNTS = [
         _in("test_gradients"),
     ),
     Mutation(
+        "deep: code of the user's own is certified like torch's layers",
+        "type(layer) in _APART\n",
+        "True\n",
+        _in("test_memory"),
+    ),
+    Mutation(
+        "deep: a network that is known but for a hook is certified without an assumption",
+        'and not any(held for name, held in vars(layer).items() if name.endswith("_hooks"))',
+        "",
+        _in("test_memory"),
+    ),
+    Mutation(
         "deep: only random rows are tried, among which nothing is empty, padded, alike or whole",
         "for usual, other in self._unusual(rows):",
         "for usual, other in ():",

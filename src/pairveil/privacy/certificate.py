@@ -37,6 +37,7 @@ from pairveil.privacy.events import (
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED,
     NOISE_SOURCES,
     POINTS_ARE_PUBLIC,
     PROMISE,
@@ -556,6 +557,7 @@ class Certificate:
             PROMISE["same" if alike else "both"].format_map(found),
             PROMISE["scored"] if "score" in self.plan else "",
             words.not_protected,
+            *(f"{said[0].upper()}{said[1:]}." for said in ASSUMED if said in self.public),
             _together(self.parties),
             _caveat(self.selection),
         ]
