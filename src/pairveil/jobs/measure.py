@@ -372,6 +372,9 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         panel=PRIVACY,
     )
     unit: UnitName = option("relationship", "What is protected.", panel=PRIVACY)
+    select: str = selection(
+        "paths", "Which private pairs to use; looks at who is paired with whom only.", panel=PRIVACY
+    )
     seed: int | None = option(
         None,
         "Of random pairs [default: 0]; with --epsilon: repeatable, and NOT for release.",
@@ -411,18 +414,20 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         placed = read_placed(metric, self.features, pairs, self.id, self, self.together)
         planned = plan_comparison(
             placed.values, placed.pairs, placed.labels, placed.ids, metric.components, metric.column_scale,
-            norm_of(metric.certificate), unit=self.unit, **self.parameters, **placed.together,
+            norm_of(metric.certificate), unit=self.unit, select=self.select, **self.parameters,
+            **placed.together,
         )  # fmt: skip
         sha256 = None if metric.certificate is None else metric.certificate.metric_sha256
         planned = planned._replace(prepared=about(planned.prepared, sha256))
         promised(planned.prepared)
+        planned.check_width()
         self.rehearse(planned.prepared, tell)
         if self.out is not None:
             self.check_result(self.out)
         with self.charged(planned.prepared, tell) as charge:
             found = planned.auc(charge.ledger, charge.held)
             judged = judge(found.certificate, charge.ledger)
-            shown = shown_auc(found, len(placed.pairs)) | {
+            shown = shown_auc(found, planned.prepared.plan.n_records) | {
                 "knn_accuracy": None,  # of people with classes only
                 "certificate": promised(planned.prepared).to_dict(),
                 "metric_sha256": sha256,
