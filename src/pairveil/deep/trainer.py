@@ -155,10 +155,10 @@ class PrivateMetricTrainer(PrivateLearner):
             raise InputError("a network's gradients are clipped in l2: use mechanism='gaussian'")
         rows, shape, tokens = _people(pairs, data)
         found = _resolved(pairs, y, rows)
-        return found._replace(facts={"about": (rows, shape, tokens)})
+        return found._replace(facts={"context": (rows, shape, tokens)})
 
     def _recipe(self, given: Any, records: PreparedRecords) -> NetworkRecipe:
-        rows, shape, tokens = records.about
+        rows, shape, tokens = records.context
         name, contributions = with_loss(records.kind, getattr(records.used, "size", 2), self.loss)
         network = Network(
             self.module,

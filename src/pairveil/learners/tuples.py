@@ -90,7 +90,7 @@ class TupleSurvey(Statistic):
         """Largest norm of a contribution."""
         return 1 + 2 * side if norm == "l1" else math.sqrt(1 + 2 * side**2)
 
-    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:
         """Sum of the contributions; `shrink` only guards against rounding."""
         total = np.zeros(self.shape)
         for X, present in by_role(rows, order):
@@ -136,7 +136,7 @@ class TupleContrast(Statistic):
         """The upper triangle."""
         return (triangle(self.n_features),)
 
-    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:
         """Sum of the clipped matrices X^T D X, D diagonal: their lengths follow from X X^T.
 
         One entry sqrt(2) times (i, j) in place of (i, j) and (j, i): as long in l2, shorter in l1.
@@ -256,8 +256,8 @@ class TupleRecipe:
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
-        stage = take_survey(plan, engine, self.size)
-        W, trust = find_start(plan, engine, stage, self.size, self._rows(plan.n_features))
+        stage = survey_tuples(plan, engine, self.size)
+        W, trust = start_from_contrast(plan, engine, stage, self.size, self._rows(plan.n_features))
         W, heard = self._descend(plan, engine, stage, W)
         learned = W * stage.scale / NUMBERS.typical_distance
         if self.n_components is not None:
@@ -295,7 +295,7 @@ class TupleRecipe:
         return average / (query.steps - query.steps // 2), heard
 
 
-def take_survey(plan: Plan, engine: Engine, size: int) -> SurveyedTuples:
+def survey_tuples(plan: Plan, engine: Engine, size: int) -> SurveyedTuples:
     """Ask how differences spread; put columns on one scale."""
     query, d, n = plan["survey"], plan.n_features, plan.n_records
     longest, clip = 2 * plan.data_norm, TupleSurvey.bound(SIDE, query.mechanism.norm)
@@ -307,7 +307,7 @@ def take_survey(plan: Plan, engine: Engine, size: int) -> SurveyedTuples:
     return SurveyedTuples(scale_of(spread, noise, length), length, mass)
 
 
-def find_start(
+def start_from_contrast(
     plan: Plan, engine: Engine, stage: SurveyedTuples, size: int, k: int
 ) -> tuple[FloatArray, float]:
     """Ask for the contrast; its leading directions, by how far they stand out of the noise.
