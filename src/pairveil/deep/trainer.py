@@ -251,7 +251,7 @@ class PrivateMetricTrainer(PrivateLearner):
         self.module_ = recipe.network.made(model)
         self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
         kind = KINDS[prepared.records.kind].graph or PAIRS.name  # inside groups pairs are counted
-        setattr(self, f"n_{kind}_used_", prepared.records.counts[1])
+        setattr(self, f"n_{kind}_used_", prepared.records.n_used)
         setattr(self, f"used_{kind}_", prepared.records.used_positions)
         self.by_rules_ = recipe.network.by_rules
 

@@ -335,7 +335,9 @@ def _most_shared(numbers: IntArray, n: int) -> int:
 
 def compacted_members(tuples: Any) -> tuple[NDArray[np.signedinteger], IntArray]:
     """Distinct people, ascending, and members of tuples, checked and renumbered to positions in that list."""
-    found = check_members(getattr(tuples, "members", tuples), getattr(tuples, "record_kind", TUPLES))
+    found = check_members(
+        getattr(tuples, "members", tuples), getattr(tuples, "record_kind", TUPLES)
+    )
     people, numbers = compacted(found)
     return people, numbers.astype(np.int64)
 

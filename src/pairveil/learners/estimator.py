@@ -444,7 +444,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         if KINDS[prepared.records.kind].alone:
             self.n_people_used_ = prepared.plan.n_records
         else:
-            self.n_pairs_used_ = prepared.records.counts[1]
+            self.n_pairs_used_ = prepared.records.n_used
             self.used_pairs_ = prepared.records.used_positions
         named = raw.names()
         self._set_names(prepared.records.used.feature_names if named is None else named)

@@ -122,9 +122,14 @@ class PreparedRecords:
         return getattr(self.used, "together", None) if self.together is None else self.together
 
     @property
-    def counts(self) -> tuple[int, int]:
-        """Pairs (or people) given and used, for the certificate."""
-        return _size(self.given), len(self.used_rows)
+    def n_given(self) -> int:
+        """Pairs (or people) that were given, for the certificate."""
+        return _size(self.given)
+
+    @property
+    def n_used(self) -> int:
+        """Those of them that are used."""
+        return len(self.used_rows)
 
     @property
     def kappas(self) -> dict[Unit, int]:
@@ -468,8 +473,8 @@ def plan_fit(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseS
             adjacency=given.adjacency,
             kappas=records.kappas,
             mechanism=given.mechanism,
-            n_pairs_given=records.counts[0],
-            n_pairs_used=records.counts[1],
+            n_pairs_given=records.n_given,
+            n_pairs_used=records.n_used,
             selection=records.selection,
             noise_source=noise.name,
             for_release=noise.for_release and records.for_release,
@@ -516,7 +521,7 @@ def refuse_large_delta(certificate: Certificate) -> None:
 def _warn(n: int, plan: Plan) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     kind = plan.queries[0].records
-    if KINDS[kind].counts:  # they have no features to hide behind noise
+    if KINDS[kind].adds_counts:  # they have no features to hide behind noise
         return
     first = plan.queries[0]  # the first look at the data; a choice pays for one number only
     noise = first.noise_multiplier * math.sqrt(1 if first.is_choice else plan.n_features)

@@ -270,7 +270,7 @@ class TupleRecipe:
     ) -> tuple[FloatArray, float]:
         """Clipped noisy steps, shrunk and averaged; and how much of the answers is more than noise."""
         query, (k, d) = plan["gradients"], W.shape
-        clip, width = self.max_grad_norm or NUMBERS.clip, l1_width(plan, "gradients")
+        clip, width = self.max_grad_norm or NUMBERS.clip, clip_width(plan, "gradients")
         noise = query.noise_std(width) / math.sqrt(
             query.steps
         )  # of all steps, in units of the clip
@@ -315,7 +315,7 @@ def start_from_contrast(
     Returns them with the trust in the first, from 0 to 1.
     """
     query, d = plan["contrast"], plan.n_features
-    clip = NUMBERS.contrast_clip * l1_width(plan, "contrast")
+    clip = NUMBERS.contrast_clip * clip_width(plan, "contrast")
     answer = engine.answer(query, TupleContrast(d, size, clip, stage.scale))
     values, vectors = np.linalg.eigh(unpacked(answer, d))
     leading, directions = np.maximum(values[::-1][:k], 1e-9), vectors[:, ::-1][:, :k].T
@@ -326,7 +326,7 @@ def start_from_contrast(
     return signed(W) * (NUMBERS.start_length / np.linalg.norm(W)), float(trust[0])
 
 
-def l1_width(plan: Plan, name: str) -> float:
+def clip_width(plan: Plan, name: str) -> float:
     """Clip bound in the mechanism's norm, relative to the one in l2."""
     query = plan[name]
     if query.mechanism.norm == "l2":
