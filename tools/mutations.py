@@ -373,8 +373,8 @@ CHOICES = [
     ),
     Mutation(
         "choice: scores are rounded to a finer unit than is drawn by",
-        "return whole_scores(*self.contributions(contents, labels), UNIT)",
-        "return whole_scores(*self.contributions(contents, labels), 2 * UNIT)",
+        "return whole_scores(*self.contributions(values, contents), UNIT)",
+        "return whole_scores(*self.contributions(values, contents), 2 * UNIT)",
         _in("test_fuzz_choices", "test_choice_audit"),
     ),
     Mutation(

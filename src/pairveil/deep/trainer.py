@@ -158,10 +158,10 @@ class PrivateMetricTrainer(PrivateLearner):
         found = _resolved(pairs, y, rows)
         known = isinstance(self.loss, str) and is_known_apart(self.module)
         said = () if known else (NETWORK_CODE,)
-        return found._replace(facts={"about": (rows, shape, tokens), "public": said})
+        return found._replace(facts={"context": (rows, shape, tokens), "public": said})
 
     def _recipe(self, given: Any, records: PreparedRecords) -> NetworkRecipe:
-        rows, shape, tokens = records.about
+        rows, shape, tokens = records.context
         name, contributions = with_loss(records.kind, getattr(records.used, "size", 2), self.loss)
         network = Network(
             self.module,
@@ -254,7 +254,7 @@ class PrivateMetricTrainer(PrivateLearner):
         self.module_ = recipe.network.made(model)
         self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
         kind = KINDS[prepared.records.kind].graph or PAIRS.name  # inside groups pairs are counted
-        setattr(self, f"n_{kind}_used_", prepared.records.counts[1])
+        setattr(self, f"n_{kind}_used_", prepared.records.n_used)
         setattr(self, f"used_{kind}_", prepared.records.used_positions)
         self.by_rules_ = recipe.network.by_rules
 

@@ -29,8 +29,8 @@ from pairveil.printable import html_table, printable
 from pairveil.privacy.events import (
     Event,
     GaussianEvent,
-    Group,
     StoredEvent,
+    UnitCost,
     check_events,
     event_from_dict,
 )
@@ -512,7 +512,7 @@ class Certificate:
         """How its records are worded."""
         return WORDS[self.worded_as]
 
-    def group_of(self, unit: Unit | None = None) -> Group:
+    def group_of(self, unit: Unit | None = None) -> UnitCost:
         """What one unit can move: its kappa (version 1), or its cost in each event."""
         if unit is not None and unit not in self.units:
             raise InputError(f"unit must be one of {', '.join(self.units)}")
@@ -649,7 +649,7 @@ def costs_by_event(
 
 
 def all_epsilons(
-    events: Iterable[Event], kappas: Mapping[Unit, Group], delta: float, delta_slack: float
+    events: Iterable[Event], kappas: Mapping[Unit, UnitCost], delta: float, delta_slack: float
 ) -> dict[str, dict[str, float]]:
     """Return epsilon for every unit and adjacency at ``delta``, the slack of discrete noise included."""
     from pairveil.privacy.profile import epsilon_of

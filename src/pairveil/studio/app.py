@@ -40,7 +40,7 @@ from pairveil.errors import InputError, PairveilError
 from pairveil.report.page import asset, environment
 from pairveil.studio import commands, forms, pages
 from pairveil.studio.commands import Fitting
-from pairveil.studio.project import Project, check_width, column_names, likely_label
+from pairveil.studio.project import Project, check_width, column_names, guessed_label
 from pairveil.studio.reading import Reading, report_page
 
 ASSETS = {
@@ -141,7 +141,7 @@ class Studio:
             try:
                 names = await asyncio.to_thread(column_names, draft, name)
                 pairs = which == "pairs" and bool(names)
-                label = await asyncio.to_thread(likely_label, draft) if pairs else None
+                label = await asyncio.to_thread(guessed_label, draft) if pairs else None
                 async with self._one:
                     if self.fitting.state() != "none":
                         return JSONResponse({"problem": "a fit is in progress"}, 409)
