@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
@@ -289,6 +290,23 @@ def test_strangers_are_sent_away_and_an_impostor_is_not_spoken_to():
             channel.close()
     with pytest.raises(PartyError, match="no coordinator answers"):
         join(true, 1.0)
+
+
+def test_strangers_who_say_nothing_hold_nobody_up():
+    with ExitStack() as open_, listening("127.0.0.1", 0) as listener:
+        one, admitted = listener.invitation, []
+        for _ in range(120):  # more than are heard at once
+            silent = open_.enter_context(socket.socket())
+            silent.setblocking(False)
+            silent.connect_ex((one.host, one.port))
+        waiting = threading.Thread(target=lambda: admitted.extend(listener.admit(2, 20.0, 20.0)))
+        waiting.start()
+        begun = time.monotonic()
+        guests = [join(one, 20.0), join(one, 20.0)]
+        waiting.join()
+        assert time.monotonic() - begun < 10
+        for channel in (*admitted, *guests):
+            channel.close()
 
 
 def test_a_coordinator_listens_at_an_address_of_version_6():

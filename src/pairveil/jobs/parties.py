@@ -109,12 +109,10 @@ def coordinate_fit(job: Any, tell: Telling) -> None:
     with ExitStack() as open_:
         listener = open_.enter_context(listening(host, int(port)))
         tell.address(f"Parties join with: pairveil party ... --join {listener.invitation}")
-        greeting = 10.0
         if job.flower is not None:
             submit(job.flower, listener.invitation, job.parties, job.wait)
-            greeting = 60.0
         with tell.waiting(f"waiting for {job.parties} parties"):
-            channels = listener.admit(job.parties, job.wait, job.wait, greeting)
+            channels = listener.admit(job.parties, job.wait, job.wait)
         place = _Place(job.out, job.overwrite, open_, tell)
         with tell.progress(None) as show:
             joint = coordinate(terms, channels, on_step=show, agreed=place)
