@@ -118,9 +118,6 @@ class Carried:
         """How long the next bytes may take."""
         self._patience = patience
 
-    def setsockopt(self, *about: int) -> None:
-        """Nothing: there is no connection of TCP here."""
-
     def sendall(self, said: bytes) -> None:
         """Say something, which goes with the next answer."""
         self._tls.write(said)

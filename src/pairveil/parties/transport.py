@@ -32,7 +32,9 @@ from pairveil.engine.backends.parties import TOO_LONG
 from pairveil.errors import InputError, PartyError
 
 _TOKEN = 16  # bytes
-_AT_ONCE = 100  # connections that have not shown it yet
+_GREETED = 100  # connections that have not shown it yet, at most
+_AT_ONCE = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+"""A total and the next question are two short messages: the second must not wait for an answer."""
 _INVITATION = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})/(?P<pin>[0-9a-f]{64})\.(?P<token>[0-9a-f]{32})"
 )
@@ -79,9 +81,6 @@ class TlsChannel:
     def __init__(self, connection: Any, patience: float) -> None:
         self._connection, self._patience = connection, patience
         connection.settimeout(patience)
-        # A total and the next question are two short messages: the second must not wait for an answer.
-        with suppress(OSError):  # it may be gone already, which the next message will find
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, message: bytes) -> None:
         """Hand a message over."""
@@ -139,7 +138,7 @@ class Listener:
         coming: dict[Future[TlsChannel | None], ssl.SSLSocket] = {}
         until = time.monotonic() + wait
         self._server.settimeout(0.05)
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_GREETED) as pool:
             try:
                 while len(found) < n_parties and time.monotonic() < until:
                     with suppress(OSError):  # nobody came, or has gone again
@@ -152,7 +151,7 @@ class Listener:
                     for done in [one for one in coming if one.done()]:
                         del coming[done]
                         found += filter(None, [done.result()])
-                    if len(coming) >= _AT_ONCE:
+                    if len(coming) >= _GREETED:
                         _hang_up(next(iter(coming.values())))
             finally:
                 for one in coming.values():
@@ -198,6 +197,7 @@ def listening(host: str, port: int) -> Iterator[Listener]:
     except OSError as problem:
         raise InputError(f"nothing can listen at {host}:{port}: {problem.strerror}") from None
     with server:
+        server.setsockopt(*_AT_ONCE)  # all that it accepts have it
         context, pin = _server_context()
         at = int(server.getsockname()[1])
         yield Listener(server, context, Invitation(host, at, pin, secrets.token_bytes(_TOKEN)))
@@ -210,6 +210,7 @@ Reach = Callable[[Invitation, ssl.SSLContext, float], Any]
 def _straight(invitation: Invitation, context: ssl.SSLContext, patience: float) -> ssl.SSLSocket:
     place = (invitation.host.strip("[]"), invitation.port)
     raw = socket.create_connection(place, patience)
+    raw.setsockopt(*_AT_ONCE)
     try:
         return context.wrap_socket(raw)
     except BaseException:
