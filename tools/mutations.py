@@ -1392,6 +1392,12 @@ PARTIES = [
         _in("test_flower", "test_party_commands"),
     ),
     Mutation(
+        "parties: a ledger that is named in the place of a socket is removed",
+        "if place.is_socket():",
+        "if place.exists():",
+        _in("test_flower"),
+    ),
+    Mutation(
         "parties: one party adds no noise",
         "if self._shares is not None:",
         "if self._shares is not None and self._masks._secrets[-1][1]:",
