@@ -64,6 +64,8 @@ def test_from_a_column_of_classes_to_a_verified_release(
     assert step(page) == "plan", page.text
     assert "&#34;records&#34;: &#34;people&#34;" in page.text
     assert "Which pairs are used" not in page.text
+    assert "choose a table of public people" in page.text  # how to have it scored
+    assert "Recommended: epsilon 2 for one person" in page.text
     page = client.post(
         "/plan", data={"epsilon": "2.0", "unit": "person", "title": "Wards", "audit": "yes"}
     )

@@ -100,12 +100,13 @@ def on_the_page(problem: str, project: Project) -> str:
         problem = re.sub(rf"{option}(?![\w-])", f"the field '{field}'", problem)
     for said, meant in _ON_PAGES.items():
         problem = problem.replace(said, meant)
-    problem = _without_commands(problem)
-    for which in TABLES:
-        file = project.table(which)
-        if file is not None:
-            problem = problem.replace(file.name, getattr(project.settings, f"{which}_name"))
-    return problem
+    files = {
+        file.name: getattr(project.settings, f"{which}_name")
+        for which in TABLES
+        if (file := project.table(which)) is not None
+    }  # all at once: the user's own name for one may be ours for another
+    ours = "|".join(map(re.escape, files)) or "(?!)"
+    return re.sub(ours, lambda found: files[found[0]], _without_commands(problem))
 
 
 _COMMAND = re.compile(r"`pairveil |(?<![\w-])--[a-z]|\bpairveil [a-z]+ ")
