@@ -354,7 +354,7 @@ def outlook_of(
     >>> [(row.n_records, row.records, row.kappa, row.person_epsilon <= 1) for row in found.rows]
     [(500, 'people', 1, True)]
     """
-    rows = []
+    rows: list[PlannedFit] = []
     for unit in units:
         for epsilon in epsilons:
             # each line would say the same again: what is wrong with the people is said with the first
