@@ -128,6 +128,7 @@ def test_a_release_that_somebody_sent_is_read_and_forgotten(
     assert "Do not use." in page.text
     assert "in 100 about one" not in page.text
     assert "Name and role" not in page.text
+    assert ".received" not in page.text  # the folder's name is the studio's own
 
 
 @pytest.mark.parametrize("what", ["certificate.json", "metric.safetensors"])
