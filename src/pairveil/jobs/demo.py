@@ -68,7 +68,7 @@ class DemoJob(Job):
         learner = DPPMetricLearner(epsilon=self.epsilon, random_state=self.seed)
         prepared = learner.prepare(data)
         forecast = expected_gain(prepared.certificate)
-        tell.say(f"Forecast from public numbers: {forecast_of(forecast)}")
+        tell.say(f"Forecast from public numbers: {forecast.said()}")
         learn(learner, prepared, tell)
         with tell.waiting("attacking the release, and one without privacy"):
             attacked = attack(data, self.epsilon)
@@ -98,13 +98,6 @@ class DemoJob(Job):
         tell.result(
             {**said, "gain_kept": kept, **expected, "attack": attacked, "report": str(page)}
         )
-
-
-def forecast_of(gain: Any) -> str:
-    """The range of the forecast in words; noise may help by luck, so 100 % is no upper end."""
-    low, high = round(100 * gain.low), round(100 * gain.high)
-    share = f"{low} % or more" if high >= 100 else f"{low} to {high} %"
-    return f"eight in ten fits like it kept {share} of what learning without privacy gains."
 
 
 def attack(data: Any, epsilon: float) -> dict[str, int]:

@@ -15,6 +15,7 @@ from pairveil.errors import InputError
 from pairveil.graph import SELECTIONS
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import about_of, options, spelling
+from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import WORDS
@@ -185,7 +186,8 @@ def likely_columns(
     usual = {"people": {"id": 0}, "pairs": {"left": 0, "right": 1, "label": -1}}.get(which, {})
     if len(names) < max(2, len(usual)):
         return {}
-    in_order = list(names) if label is None else [*(n for n in names if n != label), label]
+    label = names[-1] if label is None else printable(label)
+    in_order = [*(name for name in names if name != label), label]
     if which == "pairs":
         in_order = [*_alike(in_order[:-1], settings.id), *in_order]
     return {
