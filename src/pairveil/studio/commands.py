@@ -126,7 +126,7 @@ def fit_job(project: Project, *, dry_run: bool) -> FitJob | LinkJob:
 def _table(project: Project, which: str) -> Path:
     found = project.table(which)
     if found is None:
-        raise InputError(f"choose the file of the {which} first")
+        raise InputError(f"Choose the file of the {which} first.")
     return found
 
 

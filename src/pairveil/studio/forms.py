@@ -9,16 +9,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 from pairveil.errors import InputError
 from pairveil.files import write_file
-from pairveil.graph import SELECTIONS
 from pairveil.printable import printable
-from pairveil.privacy.units import Unit
 from pairveil.schema.columns import ClassColumn
 from pairveil.schema.schema import Schema, to_toml
 from pairveil.studio.commands import EPSILONS
@@ -50,12 +48,8 @@ def with_columns(settings: Decisions, form: Mapping[str, str]) -> Decisions:
         if text(form, name)
     }  # fmt: skip
     zero = text(form, "zero_means")
-    if zero not in ("", "similar", "dissimilar"):
-        raise InputError("a label 0 means similar or dissimilar")
     named |= {name: text(form, name) for name in ("merge_similar_ids", "leave_out")}
     public, source = text(form, "public_classes"), form.get("learns_from", "pairs")
-    if source not in ("pairs", "classes", "levels"):
-        raise InputError("choose pairs, classes or levels")
     decided = replace(settings, **named, learns_from=source, zero_means=zero, public_classes=public)
     if source == "classes" != settings.learns_from:
         return replace(decided, unit="person")  # where people are the records, the usual promise
@@ -71,8 +65,6 @@ def with_choice(settings: Decisions, form: Mapping[str, str]) -> Decisions:
     if not (math.isfinite(epsilon) and 0 < epsilon <= max(EPSILONS)):
         raise InputError(f"epsilon must be above 0 and at most {max(EPSILONS):g} here")
     unit, select = form.get("unit", ""), form.get("select", settings.select)
-    if unit not in get_args(Unit) or select not in SELECTIONS:
-        raise InputError("choose what is protected and which pairs are used")
     cover: dict[str, Any] = {
         n: text(form, n) for n in ("title", "institution", "purpose", "recipient", "audit", "score")
     }

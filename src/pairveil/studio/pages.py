@@ -15,6 +15,7 @@ from pairveil.errors import InputError
 from pairveil.graph import SELECTIONS
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import about_of, options, spelling
+from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import WORDS
@@ -100,12 +101,13 @@ def on_the_page(problem: str, project: Project) -> str:
         problem = re.sub(rf"{option}(?![\w-])", f"the field '{field}'", problem)
     for said, meant in _ON_PAGES.items():
         problem = problem.replace(said, meant)
-    problem = _without_commands(problem)
-    for which in TABLES:
-        file = project.table(which)
-        if file is not None:
-            problem = problem.replace(file.name, getattr(project.settings, f"{which}_name"))
-    return problem
+    files = {
+        file.name: getattr(project.settings, f"{which}_name")
+        for which in TABLES
+        if (file := project.table(which)) is not None
+    }  # all at once: the user's own name for one may be ours for another
+    ours = "|".join(map(re.escape, files)) or "(?!)"
+    return re.sub(ours, lambda found: files[found[0]], _without_commands(problem))
 
 
 _COMMAND = re.compile(r"`pairveil |(?<![\w-])--[a-z]|\bpairveil [a-z]+ ")
@@ -184,7 +186,8 @@ def likely_columns(
     usual = {"people": {"id": 0}, "pairs": {"left": 0, "right": 1, "label": -1}}.get(which, {})
     if len(names) < max(2, len(usual)):
         return {}
-    in_order = list(names) if label is None else [*(n for n in names if n != label), label]
+    label = names[-1] if label is None else printable(label)
+    in_order = [*(name for name in names if name != label), label]
     if which == "pairs":
         in_order = [*_alike(in_order[:-1], settings.id), *in_order]
     return {

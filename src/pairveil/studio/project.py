@@ -288,17 +288,6 @@ def column_names(file: Path, name: str) -> tuple[str, ...]:
     return () if "unique_id_l" in names else tuple(map(printable, names))
 
 
-def guessed_label(file: Path) -> str | None:
-    """The column of a received table of pairs that holds labels; None where that is in doubt."""
-    from pairveil.records.readers import guess_label
-
-    try:
-        found = guess_label(file)
-    except InputError:  # is said when the table is read, with its row
-        return None
-    return None if found is None else printable(found)
-
-
 def check_width(n_columns: int) -> None:
     """Refuse a table whose form no browser would show."""
     if n_columns > MOST_COLUMNS:
