@@ -373,8 +373,8 @@ CHOICES = [
     ),
     Mutation(
         "choice: scores are rounded to a finer unit than is drawn by",
-        "return whole_scores(*self.contributions(contents, labels), UNIT)",
-        "return whole_scores(*self.contributions(contents, labels), 2 * UNIT)",
+        "return whole_scores(*self.contributions(values, contents), UNIT)",
+        "return whole_scores(*self.contributions(values, contents), 2 * UNIT)",
         _in("test_fuzz_choices", "test_choice_audit"),
     ),
     Mutation(
@@ -878,6 +878,18 @@ COUNTS = [
         _in("test_gradients"),
     ),
     Mutation(
+        "deep: code of the user's own is certified like torch's layers",
+        "type(layer) in _APART\n",
+        "True\n",
+        _in("test_memory"),
+    ),
+    Mutation(
+        "deep: a network that is known but for a hook is certified without an assumption",
+        'and not any(held for name, held in vars(layer).items() if name.endswith("_hooks"))',
+        "",
+        _in("test_memory"),
+    ),
+    Mutation(
         "deep: only random rows are tried, among which nothing is empty, padded, alike or whole",
         "for usual, other in self._unusual(rows):",
         "for usual, other in ():",
@@ -1118,12 +1130,6 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
-        "cells: the only cell of an empty column stops the run, by its type",
-        "if 2 * np.count_nonzero(wrong) > len(wrong):",
-        "if np.count_nonzero(wrong):",
-        _in("test_one_cell"),
-    ),
-    Mutation(
         "cells: the only cell of an empty column stops the run, as most of it",
         "if 2 * one.unreadable > n_rows]",
         "if 2 * one.unreadable > n_rows - one.missing]",
@@ -1245,6 +1251,12 @@ VERDICT = [
         "parts.append(1.0 if total is None or beside is not None else total)",
         "parts.append(0.5 if total is None or beside is not None else total)",
         _in("test_verdict"),
+    ),
+    Mutation(
+        "certificate: by its exit code a seeded release may be used",
+        "        if not judged.usable:  # whoever asks",
+        "        if failures:  # whoever asks",
+        _in("test_commands"),
     ),
     Mutation(
         "verdict: a seeded fit headlines its promise",
@@ -1384,6 +1396,12 @@ PARTIES = [
         "if not hmac.compare_digest(hashlib.sha256(seen).digest(), invitation.pin):",
         "if not seen:",
         _in("test_flower", "test_party_commands"),
+    ),
+    Mutation(
+        "parties: a ledger that is named in the place of a socket is removed",
+        "if place.is_socket():",
+        "if place.exists():",
+        _in("test_flower"),
     ),
     Mutation(
         "parties: one party adds no noise",

@@ -89,13 +89,14 @@ def in_order_of(found: Sequence[str], names: Sequence[str] | None) -> None:
 def columns_of(table: Any) -> dict[str, Any] | None:
     """The columns of a table or mapping by name, each as its library has it; None for anything else.
 
-    An index of pandas that has a name is a column, usually that of ids.
+    An index of pandas that has a name is a column, usually that of ids, unless there is one of that name.
     """
     if isinstance(table, Mapping):
         return {str(name): values for name, values in table.items()}
     index = getattr(table, "index", None)
-    if any(name is not None for name in getattr(index, "names", ())):
-        table = table.reset_index()
+    named = [name for name in getattr(index, "names", ()) if name is not None]
+    if named:
+        table = table.reset_index([name for name in named if name not in table.columns])
     frame, names = frame_of(table), names_of(table)
     if frame is None or names is None:
         return None

@@ -182,6 +182,13 @@ def test_the_command_names_the_column_of_labels_that_was_not_named(raw):
         "plan", "people.csv", "other.csv", "--schema", "facts.toml", "--epsilon", 1, cwd=raw
     )
     assert " --label course " in page.out.splitlines()[-1]
+    assert "Labels: column 'course'" in page.out
+    odd = (raw / "other.csv").read_text().replace("same", "perhaps", 1)
+    (raw / "odd.csv").write_text(odd)  # by that column all that is wrong is listed, as `fit` does
+    page = run_here(
+        "plan", "people.csv", "odd.csv", "--schema", "facts.toml", "--epsilon", 1, cwd=raw
+    )
+    assert "1 label cannot be read" in page.err
 
 
 def test_a_plan_without_a_schema_says_what_its_command_lacks(raw):

@@ -194,11 +194,6 @@ SUMMARY = {
         "degrees": [[1, 2], [2, 2]], "b": [[1, 4]], "top": [{"rank": 1, "b": 1, "degree": 2}],
     },
     "given": None,
-    "utility": {
-        "source": "public", "note": "n", "score_name": "pair AUC", "euclidean": 0.6, "reference": 0.9,
-        "this_fit": {"epsilon": 1.0, "score": 0.8, "low": None, "high": None},
-        "points": [{"epsilon": 0.5, "score": 0.7, "low": 0.6, "high": 0.8}],
-    },
     "points": {
         "source": "public", "note": "n", "before": [[0, 0], [1, 1]], "after": [[0, 0], [2, 1]],
         "groups": ["a", "b"],

@@ -63,6 +63,10 @@ def as_pandas_with_named_index(columns, folder):
     return pd.DataFrame(columns).set_index(next(iter(columns)))
 
 
+def as_pandas_indexed_by_a_column(columns, folder):
+    return pd.DataFrame(columns).set_index(next(iter(columns)), drop=False)
+
+
 def as_polars(columns, folder):
     return pl.DataFrame(columns)
 
@@ -77,7 +81,7 @@ def as_arrow(columns, folder):
 
 KINDS = [
     as_csv, as_gzipped_csv, as_tsv, as_bom_csv, as_parquet, as_pandas,
-    as_pandas_with_named_index, as_polars, as_lazy_polars, as_arrow,
+    as_pandas_with_named_index, as_pandas_indexed_by_a_column, as_polars, as_lazy_polars, as_arrow,
 ]  # fmt: skip
 
 

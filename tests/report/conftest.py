@@ -16,10 +16,9 @@ from pairveil.report.data import (
     ChargedEntry,
     ChargedLedger,
     ProjectedPoints,
+    PublicTest,
     ReportData,
     Summary,
-    UtilityCurve,
-    UtilityPoint,
 )
 from pairveil.report.facts import metric_shape
 
@@ -72,7 +71,6 @@ def full_data(*, for_release: bool = True) -> ReportData:
         summary=Summary(
             used=graph_summary(kappa(used), used),
             given=graph_summary(kappa(given), given),
-            utility=_curve(),
             points=_points(rng),
             budget=ChargedLedger(
                 2.0,
@@ -90,21 +88,15 @@ def full_data(*, for_release: bool = True) -> ReportData:
         folder="release/patients",
         problems=(),
         made="2026-11-15",
+        public_test=_public_test(),
     )
 
 
-def _curve() -> UtilityCurve:
-    scores = {0.1: 0.553, 0.25: 0.642, 0.5: 0.806, 1.0: 0.868, 2.0: 0.889, 4.0: 0.896}
-    return UtilityCurve(
-        source="public",
-        note="Breast-cancer table of scikit-learn, 200,000 random test pairs, 10 seeds.",
-        points=tuple(
-            UtilityPoint(e, s, s - 0.05 / (1 + 3 * e), s + 0.05 / (1 + 3 * e)) for e, s in scores.items()
-        ),
-        this_fit=UtilityPoint(0.9, 0.861),
-        euclidean=0.712,
-        reference=0.902,
-    )  # fmt: skip
+def _public_test() -> PublicTest:
+    curve = ((0.0, 0.0), (0.05, 0.5), (0.25, 0.8), (1.0, 1.0))
+    plain = ((0.0, 0.0), (0.05, 0.2), (0.25, 0.5), (1.0, 1.0))
+    note = "Breast-cancer table of scikit-learn"
+    return PublicTest(note, 569, 200_000, 0.861, 0.712, curve, plain, 0.902)
 
 
 def _points(rng: np.random.Generator) -> ProjectedPoints:

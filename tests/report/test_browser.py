@@ -175,7 +175,7 @@ def _check_marks(page: Any, n_charts: int) -> None:
 
 def test_every_chart_has_marks_with_a_size(page) -> None:
     _check_marks(page, 11)
-    assert len(_all(page, "#utility .this-fit")) == 1
+    assert len(_all(page, "#quality .curve-point:not(.plain)")) == 5
 
 
 def test_a_linkage_model_with_its_operating_point(browser, tmp_path: Path) -> None:
@@ -304,13 +304,16 @@ def test_tabs_work_by_keyboard(page) -> None:
 
 
 def test_tooltips_follow_the_mouse(page) -> None:
-    tip, mark = _find(page, "#tip"), _find(page, "#utility .this-fit path")
+    tip, mark = (
+        _find(page, "#tip"),
+        _find(page, "svg[aria-label^='Curve: pairs'] .curve-point circle"),
+    )
     assert not tip.is_displayed()
     page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", mark)
     webdriver.ActionChains(page).move_to_element(mark).perform()
     assert tip.is_displayed()
-    assert tip.text == "This metric: epsilon 0.9, pair AUC 0.861"
-    webdriver.ActionChains(page).move_to_element(_find(page, "#utility h3")).perform()
+    assert tip.text == "plain distance: 4 of 100 found when 1 of 100 are taken wrongly"
+    webdriver.ActionChains(page).move_to_element(_find(page, "#quality h3")).perform()
     assert not tip.is_displayed()
 
 
@@ -322,7 +325,7 @@ def test_tooltips_follow_the_keyboard(page, rests_at: tuple[int, int] | None) ->
         pointer.w3c_actions.pointer_action.move_to_location(*rests_at)
         pointer.perform()
     keys, tip = webdriver.Keys, _find(page, "#tip")
-    marks = _all(page, "#utility .mark")
+    marks = _all(page, "svg[aria-label^='Curve: pairs'] .mark")
     stops = [mark for mark in marks if mark.get_attribute("tabindex") == "0"]
     assert stops == marks[:1]
     page.execute_script("arguments[0].focus()", marks[0])
@@ -358,9 +361,15 @@ def test_the_keyboard_reaches_everything_in_order(page) -> None:
 
 
 def test_dark_mode_is_dark(page) -> None:
-    light = _colour(page, "body", "backgroundColor"), _colour(page, "#utility .curve", "stroke")
+    light = (
+        _colour(page, "body", "backgroundColor"),
+        _colour(page, "#quality .curve:not(.plain)", "stroke"),
+    )
     _media(page, "", "dark")
-    dark = _colour(page, "body", "backgroundColor"), _colour(page, "#utility .curve", "stroke")
+    dark = (
+        _colour(page, "body", "backgroundColor"),
+        _colour(page, "#quality .curve:not(.plain)", "stroke"),
+    )
     assert light == ("rgb(244, 246, 248)", "rgb(11, 95, 107)")
     assert dark == ("rgb(14, 20, 26)", "rgb(103, 203, 214)")
 

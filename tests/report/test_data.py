@@ -13,7 +13,7 @@ from pairveil.errors import InputError
 from pairveil.graph.kappa import graph_summary, kappa
 from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.ledger import PrivacyLedger
-from pairveil.report.data import ProjectedPoints, Summary, UtilityCurve, UtilityPoint
+from pairveil.report.data import ProjectedPoints, Summary
 from pairveil.report.facts import budget_of, metric_shape
 
 FIG3 = np.array([(0, 1), (0, 2), (2, 3), (3, 1), (2, 4), (4, 1), (0, 5), (5, 6), (6, 0)])
@@ -69,9 +69,8 @@ def test_budget_of_adds_up_like_the_ledger() -> None:
 def test_summary_survives_json(full_data) -> None:
     summary = full_data.summary
     assert Summary.from_json(summary.to_json()) == summary
-    endless = replace(
-        summary, utility=replace(summary.utility, points=(UtilityPoint(math.inf, 0.9),))
-    )
+    one = replace(summary.budget.entries[0], epsilon_so_far=math.inf)
+    endless = replace(summary, budget=replace(summary.budget, entries=(one,)))
     assert Summary.from_json(endless.to_json()) == endless
 
 
@@ -83,7 +82,6 @@ def test_summary_survives_json(full_data) -> None:
         (lambda text: text.replace('"version": 1', '"version": 2'), "newer"),
         (lambda text: text.replace('"version": 1', '"version": "x"'), "newer"),
         (lambda text: text.replace('"n_people"', '"people"', 1), "lacks a field"),
-        (lambda text: text.replace('"source": "public"', '"source": "private"'), "public or a charged"),
         (lambda text: text.replace('"source": "synthetic"', '"source": "patients"'), "never drawn"),
         (lambda text: json.dumps({**json.loads(text), "points": 7}), "wrong type"),
     ],
@@ -94,14 +92,8 @@ def test_a_bad_summary_is_refused(full_data, change, message) -> None:
 
 
 def test_private_evaluations_and_points_have_no_place() -> None:
-    with pytest.raises(InputError, match="public or a charged"):
-        UtilityCurve("test people", "", (UtilityPoint(1.0, 0.7),))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="never drawn"):
         ProjectedPoints("private", "", ((0, 0),), ((0, 0),), ("a",))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="at least one point"):
-        UtilityCurve("public", "", ())
-    with pytest.raises(InputError, match="positive"):
-        UtilityCurve("public", "", (UtilityPoint(0.0, 0.7),))
     with pytest.raises(InputError, match="one entry"):
         ProjectedPoints("public", "", ((0, 0),), (), ("a",))
     with pytest.raises(InputError, match="four groups"):

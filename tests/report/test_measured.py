@@ -123,7 +123,7 @@ def scored(tmp_path: Path) -> tuple[Path, dict, Certificate]:
 def test_a_charged_evaluation_is_shown_with_its_cost(scored, full_data) -> None:
     file, _, release = scored
     found = read_evaluation(file, release)
-    bare = replace(full_data, summary=replace(full_data.summary, utility=None))
+    bare = replace(full_data, public_test=None)
     page = render(replace(bare, evaluation=found))
     assert "This measurement cost epsilon 0.5 for one relationship" in page
     assert "81.0" in page
@@ -133,9 +133,9 @@ def test_a_charged_evaluation_is_shown_with_its_cost(scored, full_data) -> None:
 
 def test_a_score_that_the_fit_itself_paid_for_is_shown_with_its_part(full_data) -> None:
     score = Score((0.81, 0.78, 0.84), (0.7, 0.67, 0.73), 300, 0.95, 0.2)
-    summary = replace(full_data.summary, utility=None, score=score)
+    summary = replace(full_data.summary, score=score)
     assert Summary.from_json(summary.to_json()) == summary
-    page = render(replace(full_data, summary=summary))
+    page = render(replace(full_data, summary=summary, public_test=None))
     for words in ("81 in 100", "78.0 to 84.0", "epsilon 0.2, which is part of what this release"):
         assert words in page, words
     with pytest.raises(InputError, match="shares from 0 to 1"):

@@ -74,7 +74,7 @@ def test_the_page_says_what_the_certificate_says(full_data) -> None:
     assert str(certificate.selection["caveat"]) in page.text
     for sentence in certificate.public:
         assert plain_public(sentence, "pairs") in page.text
-    assert full_data.summary.utility.note in page.text
+    assert full_data.public_test.note in page.text
     assert "public people" in page.text
     assert "none of them exists" in page.text
     assert f"--noise-multiplier {certificate.events[0]['noise_multiplier']!r}" in page.text
@@ -124,7 +124,6 @@ def test_hostile_words_stay_words(full_data) -> None:
     summary = replace(
         full_data.summary,
         title=EVIL,
-        utility=replace(full_data.summary.utility, note=EVIL, score_name=EVIL),
         points=replace(
             full_data.summary.points,
             note=EVIL,
@@ -142,7 +141,12 @@ def test_hostile_words_stay_words(full_data) -> None:
         selection={"how": EVIL, "caveat": EVIL},
     )
     data = ReportData(
-        certificate, metric_shape([[1.0, 2.0]], names), summary, folder=EVIL, problems=(EVIL,)
+        certificate,
+        metric_shape([[1.0, 2.0]], names),
+        summary,
+        folder=EVIL,
+        problems=(EVIL,),
+        public_test=replace(full_data.public_test, note=EVIL, learned_from=EVIL),
     )
     page = Outline(render(data))
     assert page.count("script") == page.count("style") == page.count("title") == 1
@@ -546,12 +550,12 @@ def test_print_is_light() -> None:
 
 
 def test_the_page_says_why_plain_distance_was_released(full_data) -> None:
-    curve = full_data.summary.utility
-    nothing = replace(curve, this_fit=replace(curve.this_fit, score=curve.euclidean))
-    summary = replace(full_data.summary, utility=nothing)
-    plain = replace(full_data, metric=metric_shape(0.3 * np.eye(6)), summary=summary)
-    page = Outline(render(plain)).text
-    assert "none of the possible gain was kept. " + PLAIN in " ".join(page.split())
+    nothing = replace(full_data.public_test, score=full_data.public_test.plain)
+    plain = replace(full_data, metric=metric_shape(0.3 * np.eye(6)), public_test=nothing)
+    plain = replace(plain, expected=((0.3, 0.1, 0.6), (3.0, 0.7, 1.0)))
+    page = " ".join(Outline(render(plain)).text.split())
+    assert "Of its gain over plain distance, this metric reached none." in page
+    assert PLAIN in page
     assert PLAIN not in Outline(render(full_data)).text
 
 

@@ -186,7 +186,17 @@ def test_from_two_raw_tables_to_a_verified_release(browser, tables, tmp_path: Pa
         for name, value in (("id", "patient"), ("left", "a"), ("right", "b"), ("label", "verdict")):
             assert _find(browser, f"#{name}").get_property("value") == value  # by the header
         assert not _find(browser, "#classes").is_displayed()
+        hidden = _find(browser, "#file-people").value_of_css_property("color")
+        assert hidden.endswith(", 0)")  # the browser's "No file chosen" above "Here: ..."
         _look(browser, "1-files")
+        browser.execute_script("document.getElementById('right').value = 'a'")
+        _submit(browser, "button.main")
+        assert _find(browser, "#problem").is_displayed()
+        browser.execute_script("document.getElementById('right').value = 'b'")
+        _press(browser, "button.main")
+        _wait_for(browser, "/schema")
+        browser.back()  # a refused form is not sent again
+        assert _find(browser, "#file-people").is_displayed()
         _press(browser, "button.main")
 
         _wait_for(browser, "/schema")

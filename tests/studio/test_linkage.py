@@ -117,6 +117,7 @@ def test_what_is_wrong_is_one_list_before_levels_are_described(clerks, tmp_path:
         choice = {"epsilon": "2.0", "unit": "relationship", "prior": "0.01"}
         page = client.post("/plan", data=choice | sizes)
         assert step(page) == "confirm", page.text
+        assert "2 cells hold no whole number from -1 to 3" in page.text  # what the levels showed
         listed = client.get("/problems.csv").text
         assert "levels,cell,name,4" in listed
         assert "levels,cell,name,5" in listed  # no level of four

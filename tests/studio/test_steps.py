@@ -134,6 +134,15 @@ def test_all_that_is_wrong_is_a_list_to_download_that_goes_with_the_tables(
     assert client.get("/problems.csv").status_code == 404
 
 
+def test_swapped_files_are_noticed_by_what_they_hold(client, tables) -> None:
+    people, pairs = tables
+    found = upload(client, "people", pairs)["chosen"] | upload(client, "pairs", people)["chosen"]
+    page = client.post("/files", data=found)
+    assert page.status_code == 400
+    assert "raw pairs.csv has the columns of pairs" in page.text
+    assert "are the two files swapped?" in page.text
+
+
 def test_what_was_typed_stays_when_the_same_columns_come_again(
     client, project, at, monkeypatch
 ) -> None:
@@ -312,7 +321,7 @@ def test_from_raw_tables_to_a_verified_release(client, project, at) -> None:
         "Who is paired with whom is public",
     ):
         assert words in page
-    assert "held no other release when this one was made" in page
+    assert "Before this release the sender&#39;s ledger held no other" in page
     assert not project.ledger.exists()  # nothing is spent by looking
     assert client.post("/confirm", data={"shown": shown}).status_code == 400  # not read
     page = client.post("/confirm", data={"shown": shown, "read": "yes"})
@@ -536,7 +545,7 @@ def test_what_stops_a_fit_from_starting_is_said_on_the_page(project, at) -> None
         page = client.get("/confirm").text
         page = client.post("/confirm", data={"shown": shown_on(page), "read": "yes"})
         assert page.status_code == 400
-        assert "which column of the public table" in page.text
+        assert "Choose the field &#39;Class in the public table&#39;" in page.text
         assert not project.ledger.exists()
         project.keep("fit.json", {"words": [], "pid": None})
     with open_client(
@@ -545,7 +554,7 @@ def test_what_stops_a_fit_from_starting_is_said_on_the_page(project, at) -> None
         enter(client)
         page = client.post("/progress")
         assert page.status_code == 400
-        assert "which column of the public table" in page.text
+        assert "Choose the field &#39;Class in the public table&#39;" in page.text
 
 
 def _answering(answer: dict) -> Any:

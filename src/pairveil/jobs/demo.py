@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,13 +11,11 @@ import numpy as np
 
 from pairveil.errors import InputError
 from pairveil.jobs.job import PRIVACY, RELEASE, Job, Telling, option
-from pairveil.jobs.options import write_page
+from pairveil.jobs.options import with_scores
 from pairveil.jobs.spending import learn
 from pairveil.privacy.units import round_up, times_in_100
 
 TRAIN_PEOPLE = 9_000
-CURVE_EPSILONS = (0.1, 0.3, 1.0, 3.0)
-CURVE_SEEDS = 3
 TARGETS = 60  # relationships attacked, each in two worlds
 TITLE = "Students: who is active on five days a week (embedded demo data)"
 
@@ -41,15 +38,16 @@ class DemoJob(Job):
 
     def work(self, tell: Telling) -> None:
         """Learn, score on students who were kept apart, attack, and write release and report."""
-        from pairveil.evaluation.scores import gain_kept
+        from pairveil.evaluation.scores import gain_kept, pair_auc
         from pairveil.graph.choosing import design_pairs
-        from pairveil.learners.contrastive.learner import DPPMetricLearner
+        from pairveil.learners.contrastive.learner import ContrastiveMetricLearner, DPPMetricLearner
         from pairveil.learners.outlook import expected_gain
         from pairveil.records.embedded import label_pairs, load_students, student_schema
         from pairveil.records.pairset import PairSet
         from pairveil.release.metric import ReleasedMetric
         from pairveil.release.release import check_folder
-        from pairveil.report.facts import PLAIN, is_plain, map_of, metric_shape, summary_of
+        from pairveil.report.facts import PLAIN, is_plain, metric_shape, read_release, summary_of
+        from pairveil.report.page import write
 
         check_folder(self.out, overwrite=True)
         if not math.isfinite(self.epsilon):
@@ -70,72 +68,36 @@ class DemoJob(Job):
         learner = DPPMetricLearner(epsilon=self.epsilon, random_state=self.seed)
         prepared = learner.prepare(data)
         forecast = expected_gain(prepared.certificate)
-        tell.say(f"Forecast from public numbers: {forecast_of(forecast)}")
+        tell.say(f"Forecast from public numbers: {forecast.said()}")
         learn(learner, prepared, tell)
-        with tell.waiting("measuring on the test students"):
-            scores, curve = score_students(data, X[test], classes[test], learner)
         with tell.waiting("attacking the release, and one without privacy"):
             attacked = attack(data, self.epsilon)
-        kept = gain_kept(*(scores[f"{of}pair_auc"] for of in ("", "euclidean_", "reference_")))
         certificate: Any = learner.certificate_
-        names = np.array([students.class_names[c] for c in classes[test]])
-        mapped = map_of(X[test], X[test] @ learner.components_.T, names, "kept for testing")
-        summary = summary_of(learner, utility=curve, points=mapped, title=TITLE)
         scale = np.full(X.shape[1], schema.factor())
         metric = ReleasedMetric(
             learner.components_ * scale, certificate, column_scale=scale, schema=schema
         )
+        summary = summary_of(learner, title=TITLE)
         metric.save(self.out, overwrite=True, summary=summary.to_json())
-        page, _ = write_page(self.out)
+        with tell.waiting("measuring on the test students"):
+            best = ContrastiveMetricLearner().fit(data).components_
+            names = np.array([students.class_names[c] for c in classes[test]])
+            shown = with_scores(
+                read_release(self.out), metric, X[test] / scale, names, "students kept for testing",
+                reference=pair_auc(best, X[test], classes[test]), learned_from="the same pairs",
+            )  # fmt: skip
+        page, found = write(shown, self.out / "report.html"), shown.public_test
+        scores = {"pair_auc": found.score, "euclidean_pair_auc": found.plain}
+        scores["reference_pair_auc"] = found.reference
+        kept = gain_kept(*(scores[f"{of}pair_auc"] for of in ("", "euclidean_", "reference_")))
         tell_demo(tell, certificate, scores, kept, attacked, page)
         if is_plain(metric_shape(learner.components_)):
             tell.say(PLAIN)
-        shown = {"out": str(self.out), "certificate": certificate.to_dict(), **scores}
+        said = {"out": str(self.out), "certificate": certificate.to_dict(), **scores}
         expected = {"gain_low": forecast.low, "gain_high": forecast.high}
         tell.result(
-            {**shown, "gain_kept": kept, **expected, "attack": attacked, "report": str(page)}
+            {**said, "gain_kept": kept, **expected, "attack": attacked, "report": str(page)}
         )
-
-
-def forecast_of(gain: Any) -> str:
-    """The range of the forecast in words; noise may help by luck, so 100 % is no upper end."""
-    low, high = round(100 * gain.low), round(100 * gain.high)
-    share = f"{low} % or more" if high >= 100 else f"{low} to {high} %"
-    return f"eight in ten fits like it kept {share} of what learning without privacy gains."
-
-
-def score_students(data: Any, X: Any, classes: Any, learner: Any) -> tuple[dict[str, float], Any]:
-    """Scores on the public test students: this fit's, Euclid's, non-private, and a small curve."""
-    from pairveil.evaluation.scores import pair_auc
-    from pairveil.learners.contrastive.learner import ContrastiveMetricLearner, DPPMetricLearner
-    from pairveil.report.data import UtilityCurve, UtilityPoint
-
-    def auc(components: Any) -> float:
-        return pair_auc(components, X, classes, n_pairs=50_000)
-
-    scores = {
-        "pair_auc": auc(learner.components_),
-        "euclidean_pair_auc": auc(None),
-        "reference_pair_auc": auc(ContrastiveMetricLearner().fit(data).components_),
-    }
-    points = []
-    with warnings.catch_warnings(action="ignore"):
-        for epsilon in CURVE_EPSILONS:
-            runs = [
-                auc(DPPMetricLearner(epsilon=epsilon, random_state=seed).fit(data).components_)
-                for seed in range(CURVE_SEEDS)
-            ]
-            mean, half = float(np.mean(runs)), float(1.96 * np.std(runs, ddof=1) / len(runs) ** 0.5)
-            points.append(UtilityPoint(epsilon, mean, mean - half, mean + half))
-    curve = UtilityCurve(
-        source="public",
-        note=f"{len(X):,} public test students, {CURVE_SEEDS} runs an epsilon",
-        points=tuple(points),
-        this_fit=UtilityPoint(learner.certificate_.epsilon, scores["pair_auc"]),
-        euclidean=scores["euclidean_pair_auc"],
-        reference=scores["reference_pair_auc"],
-    )
-    return scores, curve
 
 
 def attack(data: Any, epsilon: float) -> dict[str, int]:

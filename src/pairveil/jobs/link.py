@@ -16,8 +16,8 @@ from pairveil.jobs.job import FILES, PRIVACY, RELEASE, Job, Telling, argument, o
 from pairveil.jobs.options import CoverOptions, PageOptions, PairOptions, selection, write_page
 from pairveil.jobs.spending import (
     Spending,
-    about,
     learn,
+    named_by,
     promised,
     spends,
     tell_epsilons,
@@ -155,7 +155,7 @@ class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, J
             warn_of_frequencies(settings)
         labels = self.halved(given.pairs, given.labels)
         prepared = model.prepare(given.levels, labels, given.pairs, given.n_levels, null=True)
-        prepared = about(prepared, given.names, settings)
+        prepared = named_by(prepared, given.names, settings)
         planned = promised(prepared)
         used = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used."
         tell.say(spends(planned), used if self.half is None else f"{used} Half of them count.")

@@ -325,13 +325,20 @@ def _with_public_test(data: Any, folder: Path, table: Path, column: str, id: str
     from pairveil.jobs.reading import read_people_of
     from pairveil.records.readers import read_classes
     from pairveil.release.metric import ReleasedMetric
-    from pairveil.report.facts import before_learning, score_public
+    from pairveil.report.facts import before_learning
 
     metric = ReleasedMetric.load(folder)
     people, classes = read_people_of(metric, table, id), read_classes(table, column)
-    test, points = score_public(metric, people.values, classes, table.name)
-    test = replace(test, reference=yardstick(before_learning(metric, people.values), classes))
-    summary = replace(data.summary, points=points)
+    best = {"reference": yardstick(before_learning(metric, people.values), classes)}
+    return with_scores(data, metric, people.values, classes, table.name, **best)
+
+
+def with_scores(data: Any, metric: Any, X: Any, classes: Any, note: str, **best: Any) -> Any:
+    """A page with scores on public people; ``best``: what learning without privacy reached, and from what."""
+    from pairveil.report.facts import score_public
+
+    test, points = score_public(metric, X, classes, note)
+    test, summary = replace(test, **best), replace(data.summary, points=points)
     return replace(data, public_test=test, expected=_expected(data.certificate), summary=summary)
 
 

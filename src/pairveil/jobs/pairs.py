@@ -20,6 +20,7 @@ from pairveil.jobs.options import (
     ZeroMeansOption,
     selection,
 )
+from pairveil.jobs.reading import noticing_swapped
 from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import round_up
 
@@ -66,11 +67,14 @@ class KappaJob(GraphOptions, ZeroMeansOption, Job):
         more: dict[str, Any] = {"whole": self.features is not None or self.levels is not None}
         if self.label is not None:
             more |= {"labels": True, "label": self.label, "zero_means": self.zero_means}
-        listed = self.read_graph(self.pairs, **more)
-        if self.features is not None:
+        if self.features is None:
+            listed = self.read_graph(self.pairs, **more)
+        else:
             from pairveil.records.readers import read_ids
 
-            people = read_ids(self.features, self.id, self.merge_similar_ids)
+            with noticing_swapped(self.features, self.pairs, self.left, self.right):
+                listed = self.read_graph(self.pairs, **more)
+                people = read_ids(self.features, self.id, self.merge_similar_ids)
             listed, _ = self.sifted(people, listed)
         if self.levels is not None:
             from pairveil.records.readers import read_levels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -122,8 +122,16 @@ class PlanJob(TrainingOptions, Job):
     def work(self, tell: Telling) -> None:
         """Make the table, and tell the fit that is recommended."""
         of = self.source(self.typed)
-        pairs = of.records.pairwise
-        seen, title = self._of_pairs(of) if pairs else self._of_others(of)
+        if not of.records.pairwise:
+            seen, title = self._of_others(of)
+        else:
+            likely = likely_label(str(of.pairs), self)
+            if likely != self.label:
+                tell.say(
+                    f"Labels: column '{likely}', by how its cells are written; --label names another."
+                )
+            self = replace(self, label=likely)
+            seen, title = self._of_pairs(of)
         if tell.talks:
             self._tell(seen, title, of, tell)
         tell.result(seen.to_dict())
@@ -138,7 +146,7 @@ class PlanJob(TrainingOptions, Job):
                 f"spends: pairveil fit --learner {self.learner} --dry-run"
             )
         apart = () if of.together is None else (of.together,)
-        with noticing_swapped(of, self.left, self.right, self.schema):
+        with noticing_swapped(of.features, str(of.pairs), self.left, self.right, self.schema):
             people, schema = read_rows(
                 Path(of.features), self, self.merge_similar_ids, apart, leave_out=True
             )
@@ -208,6 +216,5 @@ class PlanJob(TrainingOptions, Job):
         chosen |= {} if self.ledger is None else {"ledger": self.ledger}
         if of.records.pairwise:
             chosen["select"] = row.select
-            same["label"] = likely_label(str(of.pairs), self)
         fit = FitJob(**(same | {"classes": of.classes} | chosen))
         tell.say(f"pairveil {shlex.join(fit.words(*chosen, 'out'))}")

@@ -100,10 +100,11 @@ def read_rows(
 
 @contextmanager
 def noticing_swapped(
-    of: Source, left: str, right: str, schema: Path | None = None
+    features: Path | str, listed: Path | str, left: str, right: str, schema: Path | None = None
 ) -> Iterator[None]:
-    """Where people cannot be read because the two files are swapped, that is said."""
+    """Where tables cannot be read because the two files are swapped, that is said."""
     from pairveil.records.files import open_table
+    from pairveil.records.readers import guess_label
     from pairveil.schema.schema import read_schema
 
     try:
@@ -111,10 +112,12 @@ def noticing_swapped(
     except InputError:
         swapped = False
         with suppress(InputError):
-            people, pairs = open_table(of.features), open_table(str(of.pairs))
+            people, pairs = open_table(features), open_table(listed)
             raw = set() if schema is None else set(read_schema(schema).raw_names)
             swapped = {left, right} <= set(people.names) and not {left, right} & set(pairs.names)
             swapped |= raw != set() and raw <= set(pairs.names) and not raw & set(people.names)
+            if not swapped and len(people.names) < len(pairs.names):
+                swapped = guess_label(features) is not None and guess_label(listed) is None
         if swapped:
             raise InputError(
                 f"{people.title} has the columns of pairs, and {pairs.title} has not: are the two files "
@@ -211,7 +214,7 @@ def read_training(
         _check_list(of.public)
     # Where there are pairs, all that is wrong with both tables is told at once, further down.
     lenient = reading.leave_out or of.records.pairwise
-    with noticing_swapped(of, reading.left, reading.right, used.schema):
+    with noticing_swapped(of.features, str(of.pairs), reading.left, reading.right, used.schema):
         raw, facts = read_rows(Path(of.features), used, reading.merge_similar_ids, apart, lenient)
     people, scale = bring_to_scale(raw, facts, scaling)
 

@@ -3,7 +3,7 @@
 Every job that charges a ledger goes through the same steps, so that a kill at any moment costs nothing but
 time and the same command simply goes on:
 
-0. `about` says by what public things the files were read;
+0. `named_by` says by what public things the files were read;
 1. `Spending.rehearse`: what the ledger will say is said, and refused, before anything is written;
 2. `Spending.charged`: the checkpoint is held until the job ends, a draft of the output is reserved (allowing
    for a result that a killed run has written, `is_begun`), then the ledger is opened;
@@ -214,7 +214,7 @@ def spends(planned: Any) -> str:
     )
 
 
-def about(prepared: Any, *public: Any) -> Any:
+def named_by(prepared: Any, *public: Any) -> Any:
     """A prepared fit whose checkpoint is of these public things too: a schema, a metric, settings."""
     return replace(prepared, about=json.dumps(public, sort_keys=True))
 

@@ -35,6 +35,7 @@ from pairveil.errors import InputError, PrivacyLeakWarning, PrivateNote, warn
 from pairveil.foreign import as_csr
 from pairveil.graph import SELECTIONS
 from pairveil.graph.kappa import digest_of, graph_digest
+from pairveil.printable import many
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.mechanisms import NOISES
 from pairveil.privacy.units import (
@@ -371,7 +372,8 @@ def resolve_people(X: Any, y: Any, classes: Any, ids: Any, together: Any) -> Res
     unlisted = int(np.count_nonzero(people.classes == NO_CLASS))
     if unlisted:
         warn(
-            f"{unlisted} people have a class that is not in the list, and contribute nothing",
+            f"{many(unlisted, 'person has', 'people have')} a class that is not in the list, and "
+            f"{'contributes' if unlisted == 1 else 'contribute'} nothing",
             PrivateNote,
         )
     people, order = people.canonical()
@@ -449,7 +451,7 @@ def row_numbers(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
     if known is None:
         raise InputError(
             f"{what} name people by text, but {called} does not: give it a text index (pandas) or a text "
-            f"column '{ID}'"
+            f"column '{ID}', whatever a schema calls the ids"
         )
     refuse_repeated(known)
     asked = ids_as_text(as_ids(array.ravel().astype(object), what))

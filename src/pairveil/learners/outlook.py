@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairveil._lazy import new_axes
-from pairveil.errors import PairveilWarning
+from pairveil.errors import PairveilWarning, PrivateNote
 from pairveil.graph.choosing import SELECTIONS_OF_PAIRS, recommended_selection
 from pairveil.graph.kappa import Kappa
 from pairveil.learners.contrastive.learner import DPPMetricLearner
@@ -354,11 +354,13 @@ def outlook_of(
     >>> [(row.n_records, row.records, row.kappa, row.person_epsilon <= 1) for row in found.rows]
     [(500, 'people', 1, True)]
     """
-    rows = []
-    # each line would say the same again
-    with warnings.catch_warnings(action="ignore", category=PairveilWarning):
-        for unit in units:
-            for epsilon in epsilons:
+    rows: list[PlannedFit] = []
+    for unit in units:
+        for epsilon in epsilons:
+            # each line would say the same again: what is wrong with the people is said with the first
+            with warnings.catch_warnings(action="ignore", category=PairveilWarning):
+                if not rows:
+                    warnings.simplefilter("always", PrivateNote)
                 one = type(learner)(**learner.get_params(deep=False))
                 made = prepare_fit(one.set_params(epsilon=epsilon, unit=unit))
                 planned = made.certificate
@@ -370,7 +372,9 @@ def outlook_of(
                 rows.append(
                     _line(made, epsilon, expected_gain(planned), ledger, **known, **counted)
                 )
-    best, why = recommend(rows, rows[0].select)
+    # Where people are the records, a relationship is two of them: the promise is made to one.
+    people = [row for row in rows if row.records == "people" and row.unit == "person"]
+    best, why = recommend(people or rows, rows[0].select)
     return Outlook(tuple(rows), best, why)
 
 

@@ -293,12 +293,12 @@ def _shown(name: Any) -> str:
     return ascii(str(name)[:60])
 
 
-def quoted(name: str) -> str:
+def sql_name(name: str) -> str:
     """A name as SQL writes it.
 
     Examples
     --------
-    >>> quoted("my column")
+    >>> sql_name("my column")
     '"my column"'
     """
     return '"' + name.replace('"', '""') + '"'
@@ -345,9 +345,9 @@ class Compared:
         for number, (title, table) in enumerate(tables.items()):
             own = [columns[name.lower()] for name in (key, source) if name.lower() in columns]
             self.database.register(f"given {number}", _taken(table, [*own, *self.used]))
-            name = quoted(own[0])
+            name = sql_name(own[0])
             if link != "dedupe_only":
-                of = quoted(own[1]) if len(own) > 1 else "'" + title.replace("'", "''") + "'"
+                of = sql_name(own[1]) if len(own) > 1 else "'" + title.replace("'", "''") + "'"
                 name = f"({of}::VARCHAR || '-__-' || {name}::VARCHAR)"
             kept = "".join(f", {one}" for one in self._plain(f"given {number}"))
             sources.append(
@@ -363,13 +363,13 @@ class Compared:
         """
         kinds = {
             name: str(kind)
-            for name, kind, *_ in self.database.execute(f"DESCRIBE {quoted(table)}").fetchall()
+            for name, kind, *_ in self.database.execute(f"DESCRIBE {sql_name(table)}").fetchall()
         }
         by_name = {name.lower(): kinds[name] for name in kinds}
         return [
-            f"{quoted(one)}::DOUBLE AS {quoted(one)}"
+            f"{sql_name(one)}::DOUBLE AS {sql_name(one)}"
             if by_name[one.lower()].endswith(("INT", "INTEGER"))
-            else quoted(one)
+            else sql_name(one)
             for one in self.used
         ]
 
@@ -413,7 +413,9 @@ class Compared:
         self.database.register("wanted", pa.table({"place": np.arange(n), **ends}))
         sides = [
             f'{side}.{KEY} AS "{side} key"'
-            + "".join(f", {side}.{quoted(one)} AS {quoted(f'{one}_{side}')}" for one in self.used)
+            + "".join(
+                f", {side}.{sql_name(one)} AS {sql_name(f'{one}_{side}')}" for one in self.used
+            )
             for side in "lr"
         ]
         first = self._run(f"SELECT typeof({KEY}) FROM records LIMIT 1", "the records").fetchall()
@@ -480,6 +482,6 @@ def _taken(table: Any, names: Sequence[str]) -> Any:
     """Some columns of a table, as an arrow table."""
     wanted = list(dict.fromkeys(names))
     if hasattr(table, "project"):  # a relation of DuckDB
-        return table.project(", ".join(map(quoted, wanted))).to_arrow_table()
+        return table.project(", ".join(map(sql_name, wanted))).to_arrow_table()
     own = {name.lower(): name for name in table.column_names}
     return table.select([own[name.lower()] for name in wanted])

@@ -254,7 +254,10 @@ def _left_out(found: Verdict, certificate: Certificate) -> str:
     records, full = certificate.words.records, _full_kappa(certificate)
     dropped = f"{found.left_out:,} {records if found.left_out > 1 else certificate.words.record}"
     why = VERDICT["left_out_why"].format(full=full, records=records) if full > 1 else ""
-    return VERDICT["left_out"].format(dropped=dropped, times=found.open_in_100, why=why)
+    after = VERDICT["left_out_after"] if (found.releases or 0) > 1 else ""
+    return VERDICT["left_out"].format(
+        dropped=dropped, times=found.open_in_100, after=after, why=why
+    )
 
 
 def _counted(releases: int | None) -> str:

@@ -73,7 +73,7 @@ class PairSet(Records):
     [(1, 3), (1, 3)]
     """
 
-    row = PAIRS
+    record_kind = PAIRS
     pairs = face("members", "Row numbers of two people each.")
     labels = face("content", "+1 similar, -1 dissimilar, 0 null; None where there are none.")
     n_pairs = face("n_records", "Number of pairs.")
@@ -229,7 +229,7 @@ class CountedPairs(Records):
     its name.
     """
 
-    row = COUNTED_PAIRS
+    record_kind = COUNTED_PAIRS
     values = face("features", "Contents of each pair.")
     labels = face("content", "+1 match, -1 no match, 0 null.")
     pairs = face("members", "Row numbers in ``ids``.")

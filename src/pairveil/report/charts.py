@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pairveil.release.curve import DET_TICKS, ErrorCurve, OperatingPoint, deviates
-from pairveil.report.data import ProjectedPoints, PublicTest, UtilityCurve, WeightRow
+from pairveil.report.data import ProjectedPoints, PublicTest, WeightRow
 from pairveil.report.words import NBSP, in_bits, number, short
 
 # ---- shapes --------------------------------------------------------------------------------------
@@ -260,40 +260,6 @@ def histogram(counts: Sequence[tuple[int, int]], title: str, value_name: str) ->
 
 PRIVATE = "epsilon (smaller is more private)"
 SHARES = [(v, f"{v:g}") for v in (0.0, 25.0, 50.0, 75.0, 100.0)]
-
-
-def utility_curve(curve: UtilityCurve) -> Chart:
-    """Score against epsilon on a logarithmic axis, with this fit marked."""
-    name, fit = curve.score_name, curve.this_fit
-    points = sorted((p for p in curve.points if math.isfinite(p.epsilon)), key=lambda p: p.epsilon)
-    marked = [fit] if fit is not None and math.isfinite(fit.epsilon) else []
-    levels = ((curve.reference, "without privacy"), (curve.euclidean, "no learning"))
-    scores = [v for p in (*points, *marked) for v in (p.score, p.low, p.high)]
-    held = [v for v in (*scores, curve.reference, curve.euclidean) if v is not None]
-    x, x_ticks = epsilon_scale([p.epsilon for p in (*points, *marked)])
-    ticks = nice_ticks(min(held), max(held), around=True)
-    y = scale(ticks[0], ticks[-1], 300.0 - BOTTOM, TOP)
-    parts = [_axes(300.0, x, y, x_ticks, _named(ticks), PRIVATE, name)]
-    for level, words in levels:
-        if level is not None:
-            line = _line(LEFT, y(level), WIDTH - RIGHT, y(level), "level")
-            words = f"{words}, {number(level)}"
-            label = text(WIDTH - RIGHT, y(level) - 5, words, text_anchor="end")
-            parts.append(mark(words, line, label, class_="reference"))
-    if len(points) > 1:
-        parts.append(_path("polyline", "curve", [(x(p.epsilon), y(p.score)) for p in points]))
-    for point in points:
-        shapes, interval = [_dot(x(point.epsilon), y(point.score))], ""
-        if point.low is not None and point.high is not None:
-            at = x(point.epsilon)
-            shapes.insert(0, _line(at, y(point.low), at, y(point.high), "interval"))
-            interval = f" (95 % interval {number(point.low)} to {number(point.high)})"
-        tip = f"epsilon {number(point.epsilon)}: {name} {number(point.score)}{interval}"
-        parts.append(mark(tip, *shapes, class_="curve-point"))
-    for one in marked:
-        tip = f"This metric: epsilon {number(one.epsilon)}, {name} {number(one.score)}"
-        parts.append(_diamond(x(one.epsilon), y(one.score), tip, "this metric"))
-    return drawn(f"Curve: {name} against epsilon, with this metric marked.", 300.0, parts)
 
 
 def gain_band(

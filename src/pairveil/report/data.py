@@ -1,7 +1,7 @@
 """What the page is made of: plain data, so that nothing here can reach pairs or a learner.
 
-A release folder may hold ``summary.json`` (a `Summary`): the graph's shape, a measured curve, points and
-the ledger. None of it is private under the stated guarantee: who is paired with whom is public, scores
+A release folder may hold ``summary.json`` (a `Summary`): the graph's shape, points, a score
+and the ledger. None of it is private under the stated guarantee: who is paired with whom is public, scores
 come from public people or were paid for, and points are public or synthetic. `Summary` has no place for
 anything else.
 
@@ -37,50 +37,7 @@ MAX_PLACE = 1e100  # of a point: distances are squared
 
 LEAST_GAIN = 0.01  # of a score: a share of less says nothing
 
-MAX_SCORE = 1e6  # a score is a share or a distance; an axis cannot show what is beyond all measure
-
-CURVE_SOURCES = ("public", "charged")
 POINTS_SOURCES = ("public", "synthetic")
-
-
-@dataclass(frozen=True)
-class UtilityPoint:
-    """A score at an epsilon, with its 95 % interval where it was measured."""
-
-    epsilon: float
-    score: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class UtilityCurve:
-    """Score against epsilon, from an evaluation that leaks nothing beyond the promise."""
-
-    # 'public' or 'charged': scored on people who are public, or on private people with the cost in the
-    # ledger. Nothing else may be drawn.
-    source: str
-    note: str  # one sentence: which people, how many runs
-    points: tuple[UtilityPoint, ...]
-    this_fit: UtilityPoint | None = None  # the released metric's own score
-    euclidean: float | None = None  # without learning
-    reference: float | None = None  # of the best learner without privacy
-    score_name: str = "pair AUC"
-
-    def __post_init__(self) -> None:
-        if self.source not in CURVE_SOURCES:
-            raise InputError("a curve must come from a public or a charged evaluation")
-        marks = [*self.points, *([self.this_fit] if self.this_fit else [])]
-        if not marks:
-            raise InputError("a curve needs at least one point")
-        if not all(point.epsilon > 0 for point in marks):
-            raise InputError("a curve needs positive epsilons and finite scores")
-        scores = [s for p in marks for s in (p.score, p.low, p.high)] + [
-            self.euclidean,
-            self.reference,
-        ]
-        if not all(score is None or abs(score) <= MAX_SCORE for score in scores):
-            raise InputError("a curve needs positive epsilons and finite scores")
 
 
 @dataclass(frozen=True)
@@ -167,7 +124,6 @@ class Summary:
 
     used: GraphSummary | None = None  # the pairs used for learning
     given: GraphSummary | None = None  # all pairs there were
-    utility: UtilityCurve | None = None
     points: ProjectedPoints | None = None
     budget: ChargedLedger | None = None
     title: str = ""  # what was learned, for the top of the page
@@ -244,7 +200,10 @@ class PublicTest:
         tuple[float, float], ...
     ]  # (wrongly taken for alike, rightly found), from (0, 0) to (1, 1)
     plain_curve: tuple[tuple[float, float], ...]
-    reference: float | None = None  # of a metric learned from the public people themselves
+    reference: float | None = None  # of a metric learned without privacy
+    learned_from: str = (
+        "the public people themselves (one half learns, the other is scored, both ways)"
+    )
 
     @property
     def gain_kept(self) -> float | None:

@@ -36,7 +36,6 @@ from pairveil.report.data import (
     ReportData,
     Score,
     Summary,
-    UtilityCurve,
     WeightRow,
     read_summary,
 )
@@ -155,16 +154,6 @@ def is_plain(metric: MetricShape) -> bool:
     shares = [share for _, share in metric.weights]
     square = metric.n_components == metric.n_features > 1
     return square and max(shares) - min(shares) < 1e-9 / metric.n_features
-
-
-def part_of_gain(curve: UtilityCurve | None) -> float | None:
-    """Share of the possible gain that this fit kept; None where there was none or it is not known."""
-    if curve is None or curve.this_fit is None:
-        return None
-    plain, best = curve.euclidean, curve.reference
-    if plain is None or best is None or best <= plain:
-        return None
-    return (curve.this_fit.score - plain) / (best - plain)
 
 
 def scored(data: ReportData) -> tuple[Score | None, Certificate | None]:

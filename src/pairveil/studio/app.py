@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,7 +40,7 @@ from pairveil.errors import InputError, PairveilError
 from pairveil.report.page import asset, environment
 from pairveil.studio import commands, forms, pages
 from pairveil.studio.commands import Fitting
-from pairveil.studio.project import Project, check_width, column_names, likely_label
+from pairveil.studio.project import Project, check_width, column_names
 from pairveil.studio.reading import Reading, report_page
 
 ASSETS = {
@@ -135,13 +135,17 @@ class Studio:
 
     async def upload(self, request: Request) -> Response:
         """Receive one file; answers with the names of its columns, and which of them is probably what."""
+        from pairveil.records.readers import guess_label
+
         name, which = unquote(request.headers.get("x-file-name", "")), request.path_params["which"]
         try:
             draft = await self.project.receive(which, name, request.stream())
             try:
                 names = await asyncio.to_thread(column_names, draft, name)
-                pairs = which == "pairs" and bool(names)
-                label = await asyncio.to_thread(likely_label, draft) if pairs else None
+                label = None
+                if which == "pairs" and names:
+                    with suppress(InputError):  # is said when the table is read, with its row
+                        label = await asyncio.to_thread(guess_label, draft)
                 async with self._one:
                     if self.fitting.state() != "none":
                         return JSONResponse({"problem": "a fit is in progress"}, 409)

@@ -9,20 +9,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 from pairveil.errors import InputError
 from pairveil.files import write_file
-from pairveil.graph import SELECTIONS
 from pairveil.printable import printable
-from pairveil.privacy.units import Unit
 from pairveil.schema.columns import ClassColumn
 from pairveil.schema.schema import Schema, to_toml
 from pairveil.studio.commands import EPSILONS
-from pairveil.studio.project import Project, Settings, bounded
+from pairveil.studio.project import Decisions, Project, bounded
 
 MOST_BYTES = 1 << 20
 TYPES = ("number", "category", "date", "class", "id", "skip")
@@ -42,7 +40,7 @@ async def read_form(request: Request) -> dict[str, str]:
     return dict(pairs)
 
 
-def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
+def with_columns(settings: Decisions, form: Mapping[str, str]) -> Decisions:
     """Settings with the names of columns that a form gives."""
     named: dict[str, Any] = {
         name: text(form, name)
@@ -50,19 +48,15 @@ def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
         if text(form, name)
     }  # fmt: skip
     zero = text(form, "zero_means")
-    if zero not in ("", "similar", "dissimilar"):
-        raise InputError("a label 0 means similar or dissimilar")
     named |= {name: text(form, name) for name in ("merge_similar_ids", "leave_out")}
     public, source = text(form, "public_classes"), form.get("learns_from", "pairs")
-    if source not in ("pairs", "classes", "levels"):
-        raise InputError("choose pairs, classes or levels")
     decided = replace(settings, **named, learns_from=source, zero_means=zero, public_classes=public)
     if source == "classes" != settings.learns_from:
         return replace(decided, unit="person")  # where people are the records, the usual promise
     return decided
 
 
-def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
+def with_choice(settings: Decisions, form: Mapping[str, str]) -> Decisions:
     """Settings with the plan that a form chooses."""
     try:
         epsilon = float(form.get("epsilon", ""))
@@ -71,15 +65,13 @@ def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
     if not (math.isfinite(epsilon) and 0 < epsilon <= max(EPSILONS)):
         raise InputError(f"epsilon must be above 0 and at most {max(EPSILONS):g} here")
     unit, select = form.get("unit", ""), form.get("select", settings.select)
-    if unit not in get_args(Unit) or select not in SELECTIONS:
-        raise InputError("choose what is protected and which pairs are used")
     cover: dict[str, Any] = {
         n: text(form, n) for n in ("title", "institution", "purpose", "recipient", "audit", "score")
     }
     return replace(settings, epsilon=epsilon, unit=unit, select=select, **cover)
 
 
-def with_levels(settings: Settings, form: Mapping[str, str], n_comparisons: int) -> Settings:
+def with_levels(settings: Decisions, form: Mapping[str, str], n_comparisons: int) -> Decisions:
     """Settings with what is public about the levels of each comparison, and the prior."""
     sizes, prior = [text(form, f"levels-{at}") for at in range(n_comparisons)], text(form, "prior")
     if not all(one.isascii() and one.isdecimal() and int(one) > 1 for one in sizes):

@@ -15,6 +15,7 @@ from pairveil.errors import InputError
 from pairveil.graph import SELECTIONS
 from pairveil.jobs.fit import FitJob
 from pairveil.jobs.job import about_of, options, spelling
+from pairveil.printable import printable
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.ledger import PrivacyLedger
 from pairveil.privacy.units import WORDS
@@ -22,9 +23,9 @@ from pairveil.privacy.verdict import Releases
 from pairveil.report.data import MetricShape, ReportData, WeightRow
 from pairveil.report.page import first_screen
 from pairveil.schema.schema import SKEWED, read_schema
-from pairveil.studio.commands import EPSILONS, delta_of
+from pairveil.studio.commands import EPSILONS, usual_delta
 from pairveil.studio.forms import TYPES, check_classes, fields_of
-from pairveil.studio.project import TABLES, Project, Settings
+from pairveil.studio.project import TABLES, Decisions, Project
 
 STEPS = (
     ("files", "Files"),
@@ -100,12 +101,13 @@ def on_the_page(problem: str, project: Project) -> str:
         problem = re.sub(rf"{option}(?![\w-])", f"the field '{field}'", problem)
     for said, meant in _ON_PAGES.items():
         problem = problem.replace(said, meant)
-    problem = _without_commands(problem)
-    for which in TABLES:
-        file = project.table(which)
-        if file is not None:
-            problem = problem.replace(file.name, getattr(project.settings, f"{which}_name"))
-    return problem
+    files = {
+        file.name: getattr(project.settings, f"{which}_name")
+        for which in TABLES
+        if (file := project.table(which)) is not None
+    }  # all at once: the user's own name for one may be ours for another
+    ours = "|".join(map(re.escape, files)) or "(?!)"
+    return re.sub(ours, lambda found: files[found[0]], _without_commands(problem))
 
 
 _COMMAND = re.compile(r"`pairveil |(?<![\w-])--[a-z]|\bpairveil [a-z]+ ")
@@ -162,7 +164,7 @@ FIELDS = {
 
 
 def likely_columns(
-    which: str, names: Sequence[str], settings: Settings, label: str | None = None
+    which: str, names: Sequence[str], settings: Decisions, label: str | None = None
 ) -> dict[str, str]:
     """What each field of a table probably is, by the names and order of its columns; none where in doubt.
 
@@ -170,13 +172,13 @@ def likely_columns(
 
     Examples
     --------
-    >>> likely_columns("pairs", ["a", "b", "verdict"], Settings())
+    >>> likely_columns("pairs", ["a", "b", "verdict"], Decisions())
     {'left': 'a', 'right': 'b', 'label': 'verdict'}
-    >>> likely_columns("people", ["patient", "age"], Settings())
+    >>> likely_columns("people", ["patient", "age"], Decisions())
     {'id': 'patient'}
-    >>> likely_columns("pairs", ["course", "a", "b", "judged_on"], Settings(), label="course")
+    >>> likely_columns("pairs", ["course", "a", "b", "judged_on"], Decisions(), label="course")
     {'left': 'a', 'right': 'b', 'label': 'course'}
-    >>> likely_columns("pairs", ["day", "patient_a", "patient_b", "verdict"], Settings())
+    >>> likely_columns("pairs", ["day", "patient_a", "patient_b", "verdict"], Decisions())
     {'left': 'patient_a', 'right': 'patient_b', 'label': 'verdict'}
     """
     if which == "public":  # the class that is learned from, where it has that name there too
@@ -184,7 +186,8 @@ def likely_columns(
     usual = {"people": {"id": 0}, "pairs": {"left": 0, "right": 1, "label": -1}}.get(which, {})
     if len(names) < max(2, len(usual)):
         return {}
-    in_order = list(names) if label is None else [*(n for n in names if n != label), label]
+    label = names[-1] if label is None else printable(label)
+    in_order = [*(name for name in names if name != label), label]
     if which == "pairs":
         in_order = [*_alike(in_order[:-1], settings.id), *in_order]
     return {
@@ -226,14 +229,14 @@ def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[st
     return shown | {"decimal": decimal}
 
 
-def comparisons(names: Sequence[str], said: Settings) -> list[str]:
+def comparisons(names: Sequence[str], said: Decisions) -> list[str]:
     """The comparisons of a table of levels, by its header.
 
     Examples
     --------
-    >>> comparisons(["left", "right", "name", "born"], Settings())
+    >>> comparisons(["left", "right", "name", "born"], Decisions())
     ['name', 'born']
-    >>> comparisons(["unique_id_l", "unique_id_r", "gamma_name", "tf_name"], Settings())
+    >>> comparisons(["unique_id_l", "unique_id_r", "gamma_name", "tf_name"], Decisions())
     ['name']
     """
     if splink := [one.removeprefix("gamma_") for one in names if one.startswith("gamma_")]:
@@ -262,7 +265,7 @@ def levels_page(project: Project, form: dict[str, str] | None = None) -> dict[st
         "epsilons": EPSILONS,
         "prior": form.get("prior", settings.prior),
         "budget": budget(project),
-        "delta": delta_of(project),
+        "delta": usual_delta(project),
         "units": [(unit, meanings[unit]) for unit in ("relationship", "person", "pair")],
         "n_pairs": kappa["n_pairs"],
     }
@@ -294,7 +297,7 @@ def plan_page(project: Project) -> dict[str, Any]:
         "epsilons": EPSILONS,
         "recommended": plan["recommended"],
         "budget": ledger,
-        "delta": delta_of(project),
+        "delta": usual_delta(project),
         "units": [(unit, meanings[unit], unit == shown) for unit in units],
         "graph": None if project.by_classes else _graph(rows, kappa, plan["recommended"]["select"]),
     }

@@ -29,13 +29,13 @@ _UNREADABLE = (
 
 
 class Reading:
-    """The page of one received release, whose files are in ``folder`` meanwhile; its methods are routes.
+    """The page of one received release, all of which is in ``folder`` meanwhile; its methods are routes.
 
     ``page`` shows a page of the studio by its name.
     """
 
     def __init__(self, folder: Path, page: Callable[..., Response]) -> None:
-        self._folder, self._page = folder, page
+        self._folder, self._page = folder / "release", page  # by that name pages call it
         self._report = b""
 
     @property
@@ -53,15 +53,13 @@ class Reading:
         if request.method == "DELETE":
             self.forget()
             self._report = b""  # another release's page must not stand where this one's fails
-            self._folder.mkdir(mode=0o700)
+            self._folder.mkdir(mode=0o700, parents=True)
             return JSONResponse({})
         return self._page("read")
 
     def forget(self) -> None:
         """Remove what was received."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        for ending in (".pub", ".html"):
-            self._beside(ending).unlink(missing_ok=True)
+        shutil.rmtree(self._folder.parent, ignore_errors=True)
 
     def _beside(self, ending: str) -> Path:
         """The sender's public key, or the page: what is signed is the folder as it is."""
@@ -71,6 +69,8 @@ class Reading:
         """Receive the public key of the sender."""
         pieces = bounded(request.stream(), MOST_OF_A_KEY, "that is no public key")
         try:
+            if not self._folder.is_dir():
+                raise InputError("choose the files of one release")
             self._beside(".pub").write_bytes(b"".join([piece async for piece in pieces]))
         except PairveilError as problem:
             return JSONResponse({"problem": str(problem)}, 400)

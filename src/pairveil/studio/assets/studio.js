@@ -6,6 +6,7 @@
   const problem = document.getElementById("problem");
   problem?.focus();
   // Once something was corrected, the message is about what was there before.
+  if (problem) history.replaceState(null, "", location.href);  // Back shows the page, and does not send the form again
   if (problem) document.addEventListener("change", () => { problem.hidden = true; }, { once: true });
 
   // What takes a while says so, and cannot be pressed twice.
