@@ -77,6 +77,7 @@ _ON_PAGES = {
     'set type = "skip"': "choose 'leave out' as their kind",
     ' (decimal = "," in the schema)': "",
     ' (decimal = "." in the schema)': "",
+    'scale = "log" in the schema': "'Take the logarithm'",
     "schema.toml": "the columns",
     "Check the schema and the column's unit": "Check what was said of the column, and its unit",
     "of the features": "of the people",
@@ -95,6 +96,8 @@ def on_the_page(problem: str, project: Project) -> str:
     >>> import tempfile
     >>> on_the_page("note: say which with --zero-means", Project(tempfile.mkdtemp()))
     "say which with the field '0, false or no means'"
+    >>> on_the_page('consider scale = "log" in the schema', Project(tempfile.mkdtemp()))
+    "consider 'Take the logarithm'"
     """
     problem = problem.removeprefix("note: ").replace(f"{project.folder}/", "")
     for option, field in FIELD_OF.items():
