@@ -373,7 +373,7 @@ def outlook_of(
                     _line(made, epsilon, expected_gain(planned), ledger, **known, **counted)
                 )
     # Where people are the records, a relationship is two of them: the promise is made to one.
-    people = [row for row in rows if row.records == "people" and row.unit == "person"]
+    people = [row for row in rows if KINDS[row.records].alone and row.unit == "person"]
     best, why = recommend(people or rows, rows[0].select)
     return Outlook(tuple(rows), best, why)
 
