@@ -151,7 +151,7 @@ def worker(folder: str) -> None:
 
 def _steps(folder: str) -> dict[str, Any]:
     """Open, kappa, select, fit and one pass; seconds of each."""
-    from pairveil.engine.kernels import clipped_sum
+    from pairveil.engine.kernels import gradient_sum
     from pairveil.graph.choosing import select_pairs
     from pairveil.graph.kappa import kappa
     from pairveil.learners.contrastive.learner import DPPMetricLearner
@@ -175,7 +175,7 @@ def _steps(folder: str) -> dict[str, Any]:
     row["n_pairs_used"] = timed("fit", lambda: learner.fit(data)).n_pairs_used_
     W = np.random.default_rng(0).normal(size=(DIRECTIONS, data.n_features)) / 8
     options: Any = {"margin": 1.0, "clip": 0.5, "grid": 2.0**-31}
-    timed("pass", lambda: clipped_sum(data.features, data.pairs, data.labels, None, W, **options))
+    timed("pass", lambda: gradient_sum(data.features, data.pairs, data.labels, None, W, **options))
     return row
 
 

@@ -63,7 +63,7 @@ class Mechanism(ABC):
         """Variance of one coordinate of the output (at value 0 where it depends on the value)."""
 
 
-class Laplace(published.Laplace, Mechanism):
+class Laplace(published.IndependentLaplace, Mechanism):
     """Independent Laplace noise of scale ``sensitivity / epsilon`` (the paper's Definition 5).
 
     Examples

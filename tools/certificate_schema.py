@@ -1,16 +1,18 @@
-"""Write the JSON Schema of certificates, from the structures by which they are read.
+"""``python -m tools.certificate_schema`` writes the JSON Schema of certificates.
 
-python -m tools.certificate_schema > src/pairveil/privacy/certificate.schema.json
+It is made of the structures by which they are read, and lies beside them.
 """
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 
 from pairveil.graph import SELECTIONS
+from pairveil.privacy import certificate
 from pairveil.privacy.certificate import (
     BY_UNIT,
     FORMAT,
@@ -66,4 +68,5 @@ def certificate_schema() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(certificate_schema(), indent=2))
+    place = Path(certificate.__file__).with_name("certificate.schema.json")
+    place.write_text(json.dumps(certificate_schema(), indent=2) + "\n", encoding="utf-8")

@@ -373,8 +373,8 @@ CHOICES = [
     ),
     Mutation(
         "choice: scores are rounded to a finer unit than is drawn by",
-        "return whole_scores(*self.contributions(contents, labels), UNIT)",
-        "return whole_scores(*self.contributions(contents, labels), 2 * UNIT)",
+        "return whole_scores(*self.contributions(values, contents), UNIT)",
+        "return whole_scores(*self.contributions(values, contents), 2 * UNIT)",
         _in("test_fuzz_choices", "test_choice_audit"),
     ),
     Mutation(
@@ -878,6 +878,18 @@ COUNTS = [
         _in("test_gradients"),
     ),
     Mutation(
+        "deep: code of the user's own is certified like torch's layers",
+        "type(layer) in _APART\n",
+        "True\n",
+        _in("test_memory"),
+    ),
+    Mutation(
+        "deep: a network that is known but for a hook is certified without an assumption",
+        'and not any(held for name, held in vars(layer).items() if name.endswith("_hooks"))',
+        "",
+        _in("test_memory"),
+    ),
+    Mutation(
         "deep: only random rows are tried, among which nothing is empty, padded, alike or whole",
         "for usual, other in self._unusual(rows):",
         "for usual, other in ():",
@@ -1116,12 +1128,6 @@ CELLS = [
         "cells = pc.local_timestamp(cells)",
         "cells = cells.cast(pa.timestamp(kind.unit))",
         _in("test_one_cell"),
-    ),
-    Mutation(
-        "jobs: what may overwrite is charged again where it was killed at its end",
-        "held.close() if charge.keeps or self.overwrite else tell.done(held)",
-        "held.close() if charge.keeps else tell.done(held)",
-        _in("test_spending"),
     ),
     Mutation(
         "cells: the only cell of an empty column stops the run, as most of it",
@@ -1390,6 +1396,12 @@ PARTIES = [
         "if not hmac.compare_digest(hashlib.sha256(seen).digest(), invitation.pin):",
         "if not seen:",
         _in("test_flower", "test_party_commands"),
+    ),
+    Mutation(
+        "parties: a ledger that is named in the place of a socket is removed",
+        "if place.is_socket():",
+        "if place.exists():",
+        _in("test_flower"),
     ),
     Mutation(
         "parties: one party adds no noise",

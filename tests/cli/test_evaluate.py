@@ -1,6 +1,7 @@
 """`pairveil evaluate --epsilon`: charged, certified, and plain about mistakes."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -94,6 +95,32 @@ def test_private_contents_never_stop_it(held_out, far):
     assert point.code == 0, point.err
 
 
+def test_a_score_that_says_nothing_is_refused_before_it_is_paid(held_out):
+    """One star of 300 pairs: 'paths' uses two of them, all of them count together."""
+    rows = ["left,right,label", *(f"p600,p{601 + at},{1 - 2 * (at % 2)}" for at in range(300))]
+    (held_out / "star.csv").write_text("\n".join(rows), encoding="utf-8")
+    words = ["evaluate", "release", "people.csv", "--pairs", "star.csv", "--epsilon", 1]
+    for select in ("paths", "all"):
+        where = ["--select", select, "--ledger", "star.json", "--budget", 5]
+        refused = run_here(*words, *where, cwd=held_out)
+        assert (refused.code, "nothing was spent" in refused.err) == (2, True), refused.err
+        assert not (held_out / "star.json").exists()
+
+
+def test_pairs_are_selected_as_they_are_for_a_fit(held_out):
+    """Chains of three pairs: all of them count together, their paths one by one."""
+    rows = (held_out / "held-out.csv").read_text().splitlines()
+    tied = [f"{row.split(',')[0]},{after}" for row, after in pairwise(rows[1:])]
+    more = [",".join((*row.split(",")[:2], "1")) for row in tied]
+    (held_out / "tied.csv").write_text("\n".join([*rows, *more]), encoding="utf-8")
+    words = ["evaluate", "release", "people.csv", "--pairs", "tied.csv", "--epsilon", 8, "--json"]
+    chosen, whole = (
+        run_here(*words, *more, cwd=held_out).json for more in ([], ["--select", "all"])
+    )
+    assert chosen["certificate"]["kappas"]["person"] < whole["certificate"]["kappas"]["person"]
+    assert chosen["n_pairs"] < whole["n_pairs"] == 599
+
+
 def test_a_killed_evaluation_resumes_with_one_charge(held_out, monkeypatch):
     import pairveil.jobs.measure as command
     from pairveil import PrivacyLedger
@@ -130,16 +157,15 @@ def test_people_who_share_a_value_are_one_person(held_out, command):
     (held_out / "houses.csv").write_text("\n".join([f"{rows[0]},house", *shared]))
     where = {
         "evaluate": ["release", "houses.csv", "--pairs", "held-out.csv"],
-        "threshold": ["release", "houses.csv", "held-out.csv", "--fmr", 0.9, "--select", "all"],
+        "threshold": ["release", "houses.csv", "held-out.csv", "--fmr", 0.9],
     }[command]
-    words = [command, *where, "--epsilon", 8, "--unit", "person", "--json"]
+    words = [command, *where, "--select", "all", "--epsilon", 8, "--unit", "person", "--json"]
     alone = run_here(*words, cwd=held_out)
     assert alone.code != 0  # the column is no feature, unless it is named
     found = run_here(*words, "--together", "house", cwd=held_out)
     assert found.json["certificate"]["kappas"]["person"] == 2
     assert any("share" in one for one in found.json["certificate"]["public"])
-    if command == "threshold":
-        chosen = run_here(*words, "--together", "house", "--select", "matching", cwd=held_out)
-        assert chosen.json["certificate"]["kappas"]["person"] == 1
+    chosen = run_here(*words, "--together", "house", "--select", "matching", cwd=held_out)
+    assert chosen.json["certificate"]["kappas"]["person"] == 1
     wrong = run_here(*words, "--together", "nobody", cwd=held_out)
     assert "no column 'nobody'" in wrong.err

@@ -54,19 +54,18 @@ def test_a_killed_command_leaves_a_whole_release_and_a_true_ledger(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    for replaces, seen in enumerate(json.loads(done.stdout)):
+    for seen in json.loads(done.stdout):
         assert [how for how, *_ in seen] == ["killed"] * (len(seen) - 1) + ["done"]
         assert len(seen) > 18 / stride
         finished = [one[1] for one in seen]
-        # Only what dies between the checkpoint's removal and the end, two lines of Python, is finished; where
-        # the same command may overwrite the checkpoint stays, and each is run again.
-        assert sum(finished[:-1]) <= 1 - replaces
+        # Only what dies between the checkpoint's removal and the end, two lines of Python, is finished.
+        assert sum(finished[:-1]) <= 1
         for _, _, is_old, whole, charged, again, entries, is_new, left in seen:
             assert charged <= 1
             assert is_old or charged == 1  # no release that was not paid for
             assert whole
             assert (again, entries, is_new) == ("done", 1, True)
-            assert left == [*["fit"] * replaces, "fit.lock", "ledger.json", "ledger.json.lock"]
+            assert left == ["fit.lock", "ledger.json", "ledger.json.lock"]
 
 
 def words_of(command: str, given: Path) -> list[object]:
@@ -94,13 +93,10 @@ def test_a_kill_once_the_result_was_told_is_followed_by_no_second_charge(
         told = json.loads(child.stdout.readline())
         child.kill()
     assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 1
-    for _ in range(2):
+    if (tmp_path / "fit").exists():  # else the kill came too late: all was done
         again = run_here(*words, cwd=tmp_path)
         assert again.json["certificate"] == told["certificate"]
         assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 1
-    (tmp_path / "fit").unlink()
-    assert run_here(*words, cwd=tmp_path).code == 0
-    assert len(PrivacyLedger.open(tmp_path / "ledger.json").entries) == 2
 
 
 @pytest.mark.parametrize("command", COMMANDS)

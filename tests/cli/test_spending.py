@@ -72,27 +72,6 @@ def test_a_release_is_not_overwritten_unasked(files: Path, release: Path) -> Non
     assert (release / "certificate.json").read_bytes() == before
 
 
-def test_the_same_command_is_charged_once_though_it_may_overwrite(
-    files: Path, tmp_path: Path
-) -> None:
-    """It cannot tell a run that was killed at its end from a whole one; without its checkpoint it is new."""
-    words = [
-        *fit(files, "-o", "out", cwd=tmp_path),
-        "--ledger",
-        "b.json",
-        "--budget",
-        3,
-        "--overwrite",
-    ]
-    words += ["--checkpoint", "kept"]
-    made = [run(*words, "--json", cwd=tmp_path).json["certificate"] for _ in range(2)]
-    assert made[0] == made[1]
-    assert len(json.loads((tmp_path / "b.json").read_text())["entries"]) == 1
-    (tmp_path / "kept").unlink()
-    assert "epsilon 1 is spent again" in run(*words, cwd=tmp_path).out
-    assert len(json.loads((tmp_path / "b.json").read_text())["entries"]) == 2
-
-
 def test_what_is_spent_and_what_may_not_be_used_is_said(files: Path, tmp_path: Path) -> None:
     words = fit(files, "-o", "new", cwd=tmp_path)
     first = run(*words, cwd=tmp_path)

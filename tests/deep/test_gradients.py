@@ -661,3 +661,15 @@ def test_a_pair_that_overflows_contributes_nothing():
         for one in (data.with_features(huge), data.emptied(null))
     ]
     np.testing.assert_array_equal(*found)
+
+
+def test_a_module_that_reads_its_layers_without_calling_them_is_taken_record_by_record():
+    class Reading(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(4, 3)
+
+        def forward(self, x):
+            return nn.functional.linear(x, self.inner.weight, self.inner.bias)
+
+    assert not Network(Reading(), contrastive, (4,)).by_rules

@@ -19,11 +19,15 @@ torch = pytest.importorskip("torch", reason="pairveil.deep needs the extra 'torc
 from torch import nn  # noqa: E402
 
 from pairveil.deep import PrivateMetricTrainer, ReleasedNetwork  # noqa: E402
+from pairveil.deep.layers import is_known_apart  # noqa: E402
 from pairveil.deep.network import Network, kept  # noqa: E402
 from pairveil.deep.recipe import NetworkGradient  # noqa: E402
 from pairveil.deep.records import contrastive  # noqa: E402
 from pairveil.errors import InputError  # noqa: E402
+from pairveil.privacy.units import NETWORK_CODE  # noqa: E402
 from pairveil.records.pairset import PairSet  # noqa: E402
+from pairveil.report.facts import read_release  # noqa: E402
+from pairveil.report.page import render  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::pairveil.errors.DataWarning")
 SEEN: list[float] = []
@@ -312,3 +316,47 @@ def test_hooks_that_make_weights_and_shared_weights_are_released(tmp_path):
     np.testing.assert_array_equal(
         loaded.transform(people(False)[2]), made.transform(people(False)[2])
     )
+
+
+def test_only_networks_of_known_layers_are_certified_without_an_assumption(tmp_path):
+    """A module that mixes rows, or keeps them, for inputs that no trial has cannot be found by trials."""
+
+    class Mixing(nn.Linear):
+        def forward(self, x):
+            odd = (x[:, :1] > 1.25) & (x[:, :1] < 1.26) & (x[:, 1:2] < -2.99)
+            return super().forward(x) + odd.any() * 1e3
+
+    def lengthen(module, _, out):
+        return out * 2
+
+    hooked, patched, behind = (
+        nn.Linear(4, 3),
+        nn.Linear(4, 3),
+        nn.Sequential(nn.ReLU(), nn.Softmax(0)),
+    )
+    hooked.register_forward_hook(lengthen)
+    patched.forward = Mixing(4, 3).forward
+    behind[0].inplace = True
+    known = nn.Sequential(
+        nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(4, 3)
+    )
+    rng = np.random.default_rng(0)
+    X, pairs = rng.normal(size=(60, 4)).astype(np.float32), np.arange(60).reshape(30, 2)
+    y = np.resize([1, -1], 30)
+
+    def certificate(module, **options):
+        return PrivateMetricTrainer(module, n_steps=2, **options).certify(pairs, y, X)
+
+    assert [is_known_apart(one) for one in (known, behind, nn.Flatten(0))] == [True, False, False]
+    for module, loss in [(known, "contrastive"), (known, contrastive)] + [
+        (one, "contrastive") for one in (Mixing(4, 3), hooked, patched)
+    ]:
+        stated = certificate(module, loss=loss)
+        assumed = module is not known or loss is contrastive
+        assert (NETWORK_CODE in stated.public) == assumed
+        assert ("tried on random and unusual rows, not proved" in stated.promise()) == assumed
+        assert stated.verify()
+    folder = (
+        PrivateMetricTrainer(Mixing(4, 3), n_steps=2).fit(pairs, y, X).release(tmp_path / "one")
+    )
+    assert "Assumption: the code of the network" in render(read_release(folder))

@@ -22,7 +22,7 @@ from pairveil.privacy.mechanisms import Query
 from pairveil.privacy.noise import SeededNoise, TrustedNoise
 from pairveil.records.pairset import PairSet
 
-clipped_sum = partial(kernels.clipped_sum, separately=True)
+gradient_sum = partial(kernels.gradient_sum, separately=True)
 LOSS, BOTH = ContrastiveLoss(1.0), (1.0, 0.5)
 
 
@@ -33,7 +33,7 @@ def test_a_pair_adds_the_same_whoever_is_beside_it(norm: Norm, dtype: Any) -> No
     case = make(n, d, k, dtype)
     options: Any = {"margin": 5.0, "clip": clip, "grid": grid, "norm": norm}
 
-    def total(rows: Any, add_up: Any = clipped_sum) -> NDArray[np.int64]:
+    def total(rows: Any, add_up: Any = gradient_sum) -> NDArray[np.int64]:
         result: NDArray[np.int64] = add_up(*case[:3], rows, case.weights, **options)
         return result
 
@@ -41,7 +41,7 @@ def test_a_pair_adds_the_same_whoever_is_beside_it(norm: Norm, dtype: Any) -> No
     for rows in (np.arange(n), np.arange(0, n, 2), np.arange(n)[::-1], np.arange(5, n)):
         np.testing.assert_array_equal(total(rows), sum(alone[row] for row in rows))
     # Tiles that are rounded as a whole round neighbours together: then it does matter.
-    whole = [total(rows, kernels.clipped_sum) for rows in (np.arange(n), np.arange(n)[::-1])]
+    whole = [total(rows, kernels.gradient_sum) for rows in (np.arange(n), np.arange(n)[::-1])]
     assert (whole[0] != whole[1]).any()
     # Cutting towards zero never lengthens: not even the grid's own unit must be charged.
     eta = (d + k + 16) * 2.0**-52 + 2 * float(np.finfo(dtype).eps)
@@ -60,23 +60,23 @@ def test_a_pair_adds_the_same_whoever_is_beside_it(norm: Norm, dtype: Any) -> No
 def test_threads_and_places_in_a_tile_do_not_matter(d: int, k: int, dtype: Any) -> None:
     case = make(5 * TILE + 3, d, k, dtype)
     options: Any = {"margin": 1.0, "clip": 0.1, "grid": 2.0**-38}
-    one = clipped_sum(*case[:3], None, case.weights, threads=1, **options)
+    one = gradient_sum(*case[:3], None, case.weights, threads=1, **options)
     assert one.any()
     for threads in (2, 3, None):
-        other = clipped_sum(*case[:3], None, case.weights, threads=threads, **options)
+        other = gradient_sum(*case[:3], None, case.weights, threads=threads, **options)
         np.testing.assert_array_equal(one, other)
     for seed in range(5):
         shuffled = np.random.default_rng(seed).permutation(len(case.pairs))
-        other = clipped_sum(*case[:3], shuffled, case.weights, **options)
+        other = gradient_sum(*case[:3], shuffled, case.weights, **options)
         np.testing.assert_array_equal(one, other)
 
 
 def test_a_grid_too_fine_for_exact_products_is_refused() -> None:
     case = make(3, 5, 2, np.float64)
     options: Any = {"margin": 1.0, "clip": 1.0}
-    clipped_sum(*case[:3], None, case.weights, grid=2.0**-43, **options)
+    gradient_sum(*case[:3], None, case.weights, grid=2.0**-43, **options)
     with pytest.raises(InputError, match="too fine"):
-        clipped_sum(*case[:3], None, case.weights, grid=2.0**-44, **options)
+        gradient_sum(*case[:3], None, case.weights, grid=2.0**-44, **options)
 
 
 @pytest.mark.parametrize("bad", [[200], [-1]])
@@ -84,7 +84,7 @@ def test_indices_outside_their_table_are_refused(bad: list[int]) -> None:
     case = make(200, 5, 2, np.float64)
     options: Any = {"margin": 1.0, "clip": 1.0, "grid": 2.0**-30}
     with pytest.raises(InputError, match="outside"):
-        clipped_sum(*case[:3], np.array(bad), case.weights, **options)
+        gradient_sum(*case[:3], np.array(bad), case.weights, **options)
     batches, noise = (np.array(bad), np.array([0, 1])), np.zeros((1, 2, 5))
     with pytest.raises(InputError, match="outside"):
         descend(*case[:3], batches, case.weights, noise, 0.1, **options)
@@ -105,7 +105,7 @@ def test_steps_are_the_steps_written_out(dtype: Any) -> None:
     np.testing.assert_array_equal(noise, given)
     expected = start
     for t, rows in enumerate(batches):
-        total = clipped_sum(*case[:3], rows, expected, **options)
+        total = gradient_sum(*case[:3], rows, expected, **options)
         one = total * grid + noise[t]
         np.testing.assert_array_equal(noisy[t], one)
         assert (noisy[t] != noise[t]).any() == (len(rows) > 0)

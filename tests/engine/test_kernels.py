@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from plain_sums import DTYPES, Norm, make, plain_sum, size
 
-from pairveil.engine.kernels import TILE, clipped_sum, tile_error_bound
+from pairveil.engine.kernels import TILE, gradient_sum, tile_error_bound
 from pairveil.errors import InputError
 
 GRID = 2.0**-40
@@ -26,7 +26,7 @@ def test_equals_the_plain_sum(n: int, d: int, k: int, norm: Norm, dtype: Any) ->
     case = make(n, d, k, dtype)
     clip = 0.3 if norm == "l2" else 2.0
     both = (1.5, 0.75)
-    total = clipped_sum(
+    total = gradient_sum(
         *case[:3], None, case.weights, margin=0.9, clip=clip, grid=GRID, norm=norm,
         weights=both,
     )  # fmt: skip
@@ -49,13 +49,13 @@ def test_zeroing_one_pair_moves_the_sum_by_no_more_than_promised(norm: Norm, dty
     n, d, k, clip, grid = 150, 17, 3, 2.0**-8, 2.0**-20
     case = make(n, d, k, dtype)
     options: Any = {"margin": 5.0, "clip": clip, "grid": grid, "norm": norm}
-    whole = clipped_sum(*case[:3], None, case.weights, **options)
+    whole = gradient_sum(*case[:3], None, case.weights, **options)
     bound = tile_error_bound(TILE, d, k, clip, dtype, grid=grid, norm=norm)
     moved = []
     for row in range(n):
         pairs = case.pairs.copy()
         pairs[row] = 0  # dx = 0: null contents
-        without = clipped_sum(case.features, pairs, case.labels, None, case.weights, **options)
+        without = gradient_sum(case.features, pairs, case.labels, None, case.weights, **options)
         moved.append(size((whole - without) * grid, norm))
     assert max(moved) <= clip + bound
     assert np.median(moved) > 0.99 * clip
@@ -78,19 +78,19 @@ def test_bound_grows_with_what_it_depends_on() -> None:
 def test_threads_and_the_order_of_tiles_do_not_matter(dtype: Any) -> None:
     case = make(1000, 30, 4, dtype)
     options: Any = {"margin": 1.0, "clip": 0.5, "grid": GRID}
-    one = clipped_sum(*case[:3], None, case.weights, threads=1, **options)
+    one = gradient_sum(*case[:3], None, case.weights, threads=1, **options)
     for threads in (2, 3, None):
-        other = clipped_sum(*case[:3], None, case.weights, threads=threads, **options)
+        other = gradient_sum(*case[:3], None, case.weights, threads=threads, **options)
         np.testing.assert_array_equal(one, other)
     rows = np.arange(1000)
     tiles = [rows[start : start + TILE] for start in range(0, 1000, TILE)]
     full, rest = tiles[:-1], tiles[-1]
     turned = np.concatenate([*full[::-1], rest])
     np.testing.assert_array_equal(
-        one, clipped_sum(*case[:3], turned, case.weights, threads=2, **options)
+        one, gradient_sum(*case[:3], turned, case.weights, threads=2, **options)
     )
     # Other tiles round elsewhere: the check above is not blind.
-    moved = clipped_sum(*case[:3], np.roll(rows, 1), case.weights, **options)
+    moved = gradient_sum(*case[:3], np.roll(rows, 1), case.weights, **options)
     assert (one != moved).any()
 
 
@@ -98,12 +98,12 @@ def test_rows_choose_pairs_and_index_types_are_free(tmp_path: Path) -> None:
     case = make(600, 12, 2, np.float32)
     rows = np.flatnonzero(np.random.default_rng(1).random(600) < 0.3)
     options: Any = {"margin": 1.0, "clip": 0.5, "grid": GRID}
-    chosen = clipped_sum(*case[:3], rows, case.weights, **options)
+    chosen = gradient_sum(*case[:3], rows, case.weights, **options)
     subset = case._replace(pairs=case.pairs[rows], labels=case.labels[rows])
-    np.testing.assert_array_equal(chosen, clipped_sum(*subset[:3], None, case.weights, **options))
+    np.testing.assert_array_equal(chosen, gradient_sum(*subset[:3], None, case.weights, **options))
     np.save(tmp_path / "x.npy", case.features)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    again = clipped_sum(
+    again = gradient_sum(
         mapped,
         case.pairs.astype(np.int32),
         case.labels,
@@ -119,28 +119,28 @@ def test_a_scale_is_the_same_as_scaled_features(dtype: Any) -> None:
     case = make(300, 12, 3, dtype)
     scale = 2.0 ** np.random.default_rng(2).integers(-3, 4, 12)  # exact in both ways
     options: Any = {"margin": 1.0, "clip": 0.5, "grid": GRID}
-    given = clipped_sum(*case[:3], None, case.weights, scale=scale, **options)
+    given = gradient_sum(*case[:3], None, case.weights, scale=scale, **options)
     scaled = case._replace(features=(case.features * scale).astype(dtype))
-    np.testing.assert_array_equal(given, clipped_sum(*scaled[:3], None, case.weights, **options))
-    assert (given != clipped_sum(*case[:3], None, case.weights, **options)).any()
+    np.testing.assert_array_equal(given, gradient_sum(*scaled[:3], None, case.weights, **options))
+    assert (given != gradient_sum(*case[:3], None, case.weights, **options)).any()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_pairs_and_null_pairs_give_zero(dtype: Any) -> None:
     case = make(8, 5, 3, dtype)
     options: Any = {"margin": 1.0, "clip": 0.5, "grid": GRID}
-    empty = clipped_sum(*case[:3], np.empty(0, dtype=np.int64), case.weights, **options)
+    empty = gradient_sum(*case[:3], np.empty(0, dtype=np.int64), case.weights, **options)
     assert empty.shape == (3, 5)
     assert not empty.any()
-    none = clipped_sum(
+    none = gradient_sum(
         case.features, case.pairs[:0], case.labels[:0], None, case.weights, **options
     )
     assert not none.any()
-    null = clipped_sum(
+    null = gradient_sum(
         case.features, np.zeros_like(case.pairs), case.labels, None, case.weights, **options
     )
     assert not null.any()
-    flat = clipped_sum(*case[:3], None, np.zeros_like(case.weights), **options)
+    flat = gradient_sum(*case[:3], None, np.zeros_like(case.weights), **options)
     assert not flat.any()  # D = 0: no gradient is chosen
 
 
@@ -152,8 +152,8 @@ def test_numbers_out_of_range_count_as_null_pairs(bad: float, dtype: Any) -> Non
     features = np.vstack([case.features, np.full((1, 6), bad, dtype), np.zeros((1, 6), dtype)])
     pairs = np.vstack([case.pairs, [[200, 201]]])
     labels = np.append(case.labels, np.int8(1))
-    spoilt = clipped_sum(features, pairs, labels, None, case.weights, **options)
-    clean = clipped_sum(*case[:3], None, case.weights, **options)
+    spoilt = gradient_sum(features, pairs, labels, None, case.weights, **options)
+    clean = gradient_sum(*case[:3], None, case.weights, **options)
     np.testing.assert_array_equal(spoilt, clean)
 
 
@@ -189,6 +189,6 @@ def test_wrong_input_is_refused(change: dict[str, Any]) -> None:
         "clip": 0.5,
         "grid": GRID,
     }
-    clipped_sum(**given)
+    gradient_sum(**given)
     with pytest.raises(InputError):
-        clipped_sum(**{**given, **change})
+        gradient_sum(**{**given, **change})

@@ -31,10 +31,10 @@ def test_equals_the_dense_sum(norm: Any, dtype: Any) -> None:
             "margin": 2.0, "clip": 0.4, "grid": GRID, "norm": norm, "scale": scale,
             "weights": (1.5, 0.75),
         }  # fmt: skip
-        ours = kernels.clipped_sum(
+        ours = kernels.gradient_sum(
             sparse.csr_array(table), pairs, labels, chosen, weights, **options
         )
-        dense = kernels.clipped_sum(
+        dense = kernels.gradient_sum(
             table.astype(np.float64), pairs, labels, chosen, weights, **options
         )
         atol = 300 * 120 * 2.0  # half a grid unit an entry and pair, and float64 rounding
@@ -48,13 +48,13 @@ def test_zeroing_one_pair_moves_the_sum_by_no_more_than_promised(norm: Any) -> N
     clip, grid = 2.0**-8, 2.0**-20
     options: Any = {"margin": 50.0, "clip": clip, "grid": grid, "norm": norm, "scale": scale}
     features = sparse.csr_array(table)
-    whole = kernels.clipped_sum(features, pairs, labels, None, weights, **options)
+    whole = kernels.gradient_sum(features, pairs, labels, None, weights, **options)
     bound = kernels.tile_error_bound(1, 40, 3, clip, np.float64, grid=grid, norm=norm)
     moved = []
     for row in range(len(pairs)):
         nulled = pairs.copy()
         nulled[row] = 0
-        without = kernels.clipped_sum(features, nulled, labels, None, weights, **options)
+        without = kernels.gradient_sum(features, nulled, labels, None, weights, **options)
         gap = np.abs((whole - without) * grid)
         moved.append(gap.sum() if norm == "l1" else np.linalg.norm(gap))
     assert max(moved) <= clip + bound
@@ -67,9 +67,9 @@ def test_numbers_beyond_2_to_53_are_added_without_error() -> None:
     features = sparse.csr_array(table)
     for bits in (47, 51, 53):  # room for 58 pairs, for 3, for 1
         options: Any = {"margin": 50.0, "clip": 1.0, "grid": 2.0**-bits, "scale": scale}
-        whole = kernels.clipped_sum(features, pairs, labels, None, weights, **options)
+        whole = kernels.gradient_sum(features, pairs, labels, None, weights, **options)
         one_by_one = [
-            kernels.clipped_sum(features, pairs, labels, np.array([i]), weights, **options)
+            kernels.gradient_sum(features, pairs, labels, np.array([i]), weights, **options)
             for i in range(200)
         ]
         np.testing.assert_array_equal(whole, np.sum(one_by_one, axis=0))
@@ -82,7 +82,7 @@ def test_threads_do_not_matter() -> None:
     features = sparse.csr_array(table)
     options: Any = {"margin": 1.0, "clip": 0.5, "grid": GRID, "scale": scale}
     one, two = (
-        kernels.clipped_sum(features, pairs, labels, None, weights, threads=t, **options)
+        kernels.gradient_sum(features, pairs, labels, None, weights, threads=t, **options)
         for t in (1, 2)
     )
     np.testing.assert_array_equal(one, two)
@@ -93,7 +93,7 @@ def test_a_column_twice_in_a_row_is_refused() -> None:
     # Its two numbers would be clipped as if they were two columns: (1 + 1)^2 is not 1^2 + 1^2.
     twice = sparse.csr_array(([1.0, 1.0, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
     with pytest.raises(InputError, match="sum_duplicates"):
-        kernels.clipped_sum(
+        kernels.gradient_sum(
             twice, np.array([[0, 1]]), np.array([1], dtype=np.int8), None, np.eye(2),
             margin=1.0, clip=1.0, grid=GRID,
         )  # fmt: skip
@@ -119,6 +119,6 @@ def test_wrong_input_is_refused(change: dict[str, Any]) -> None:
         "features": sparse.csr_array(table), "pairs": pairs, "labels": labels, "rows": None,
         "W": weights, "scale": scale, "margin": 1.0, "clip": 0.5, "grid": GRID,
     }  # fmt: skip
-    kernels.clipped_sum(**given)
+    kernels.gradient_sum(**given)
     with pytest.raises(InputError):
-        kernels.clipped_sum(**{**given, **change})
+        kernels.gradient_sum(**{**given, **change})

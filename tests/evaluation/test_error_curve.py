@@ -360,6 +360,24 @@ def test_the_command_refuses_before_it_charges(table, more, message):
     assert not ledger.exists()
 
 
+def test_scores_stay_with_their_pairs_where_others_are_left_out(table):
+    """A score outside the range is cut to it; a pair that is left out takes no other's score along."""
+    words = ("threshold", table, "--score-range", "0,1", "--epsilon", 0.5, "--seed", 1, "--json")
+    frame = pd.read_csv(table)
+    frame.loc[3, "score"] = 1.0
+    frame.to_csv(table, index=False)
+    clean = json.loads(run(*words).stdout)
+    frame.loc[3, "score"] = 7.0
+    extra = pd.DataFrame([{"left": 5, "right": 5, "label": 1, "score": 0.9}])
+    pd.concat([extra, frame]).to_csv(table, index=False)
+    refused = run(*words)
+    assert "1 pair joins a person with herself (row 1)" in str(refused.exception)
+    done = run(*words, "--leave-out")
+    assert done.exit_code == 0, done.exception
+    assert "1 cell lies outside 0 to 1, cut to it" in done.stderr
+    assert json.loads(done.stdout) == clean
+
+
 def test_a_rate_that_too_few_impostors_show_was_paid_for_and_keeps_its_curve(table):
     """How many pairs are impostors is private: the command cannot refuse beforehand, and says so."""
     pd.read_csv(table).iloc[: N + 100].to_csv(table, index=False)

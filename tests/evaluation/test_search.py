@@ -359,7 +359,7 @@ def test_neither_the_order_of_rows_nor_a_repeated_pair_decides_what_is_held_out(
     assert held_out(*twice) == expected
     prepared = search().prepare(*twice)
     fitted = prepared.candidates[0].prepared.records
-    assert fitted.counts[0] + prepared.test.n_pairs == len(PAIRS)
+    assert fitted.n_given + prepared.test.n_pairs == len(PAIRS)
     assert not {*expected} & {*map(tuple, fitted.given.pairs.tolist())}
     contrary = held_out(twice[0], np.concatenate([y, -y]))
     assert contrary == dict.fromkeys(expected, 0)

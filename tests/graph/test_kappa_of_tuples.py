@@ -1,4 +1,4 @@
-"""Group sizes of tuples against brute force, and choices that look at members alone."""
+"""Kappas of tuples against brute force, and choices that look at members alone."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_any_kind_that_is_counted_on_tuples_is_counted():
     """By its members and its own sizes, whatever its face calls them."""
 
     class Quadruplets(Records):
-        row = RecordKind("quadruplets", "quadruplet", graph="tuples", sizes=(4, 4))
+        record_kind = RecordKind("quadruplets", "quadruplet", graph="tuples", sizes=(4, 4))
 
     found = Quadruplets.checked_before(members=np.array([[0, 1, 2, 3], [0, 1, 4, 5], [6, 7, 8, 9]]))
     assert kappa_of_tuples(found) == kappa_of_tuples(found.members)

@@ -114,9 +114,9 @@ CASES = {
 }
 
 
-OF_OTHERS = {"ranking", "triplet", "tuplet", "clustering"}  # of choices, tuples and links
-for name in LEARNERS.keys() - OF_OTHERS - {"contrastive"}:  # whoever adds one is asked too
-    CASES[f"pairs, {name}"] = (pairs(learner_class(name)), some_pairs)
+for name in LEARNERS.keys() - {"contrastive"}:  # whoever adds one is asked too
+    if "pairs" in learner_class(name).learns_from:
+        CASES[f"pairs, {name}"] = (pairs(learner_class(name)), some_pairs)
 
 
 def longest(records, statistic, norm, rows, *, compiled):

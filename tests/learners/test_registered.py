@@ -41,9 +41,8 @@ def guide(tmp_path_factory):
     del sys.modules["diagonal"]
 
 
-# These learn from choices, tuples and links: they have contracts of their own.
-OF_OTHERS = {"ranking", "triplet", "tuplet", "clustering"}
-OF_PAIRS = [name for name in LEARNERS if name not in OF_OTHERS]
+# Those that learn from choices, tuples and links have contracts of their own.
+OF_PAIRS = [name for name in LEARNERS if "pairs" in learner_class(name).learns_from]
 
 
 @pytest.fixture(params=[*OF_PAIRS, "guide"])

@@ -92,7 +92,7 @@ def test_a_labelled_pair_without_levels_is_said_by_its_row(files):
     table = pd.read_csv(files / "levels.csv")
     table[table["left"] != "r7"].to_csv(files / "levels.csv", index=False)
     done = link(files, "--n-levels", "4,3,2")
-    assert "1 of 600 pairs has no row of levels (row 8)" in str(done.exception)
+    assert "1 of 600 pairs has no levels (row 8)" in str(done.exception)
     assert "r7" not in str(done.exception)
 
 
@@ -175,7 +175,7 @@ def test_all_that_is_wrong_is_one_list_and_ids_alone_leave_out(files):
         "1 label cannot be read (row 3)",
         "1 id of the pairs with spaces around (row 603)",
         "1 pair joins a person with herself (row 601)",
-        "2 of 603 pairs have no row of levels (rows 602, 603)",
+        "2 of 603 pairs have no levels (rows 602, 603)",
     ):
         assert part in said
     assert "kanarienvogel" not in said + (files / "wrong.csv").read_text()
@@ -192,7 +192,7 @@ def test_all_that_is_wrong_is_one_list_and_ids_alone_leave_out(files):
     checked = run(
         "kappa", files / "labels.csv", "--levels", files / "levels.csv", "--label", "label"
     )
-    assert "2 of 603 pairs have no row of levels" in str(checked.exception)
+    assert "2 of 603 pairs have no levels" in str(checked.exception)
 
 
 @pytest.mark.parametrize("command", ["link", "threshold", "scores"])

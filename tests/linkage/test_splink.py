@@ -352,6 +352,38 @@ def test_the_command_takes_settings_records_and_labels(tmp_path):
     assert "--records FILE" in str(missing.exception)
 
 
+def test_the_command_lists_labels_without_records_and_leaves_them_out(tmp_path):
+    records = made_up()
+    records.to_parquet(tmp_path / "records.parquet")
+    listed = clerical(records).head(149)
+    stranger, self_pair = listed.iloc[0].copy(), listed.iloc[1].copy()
+    stranger["unique_id_r"] = "kanarienvogel"
+    self_pair["unique_id_r"] = self_pair["unique_id_l"]
+    pd.concat([listed, pd.DataFrame([stranger, self_pair])]).to_csv(
+        tmp_path / "labels.csv", index=False
+    )
+    (tmp_path / "settings.json").write_text(json.dumps(settings_of(creator())))
+    files = [
+        tmp_path / "settings.json",
+        tmp_path / "labels.csv",
+        "--records",
+        tmp_path / "records.parquet",
+    ]
+    words = ["link", *files, "--prior", 0.02, "--dry-run", "--json"]
+    refused = CliRunner().invoke(app, [*map(str, words)])
+    for part in (
+        "1 of 151 pairs has no levels (row 150)",
+        "1 pair joins a person with herself (row 151)",
+    ):
+        assert part in str(refused.exception)
+    assert "kanarienvogel" not in str(refused.exception)
+    done = CliRunner().invoke(app, [*map(str, words), "--leave-out"])
+    assert done.exit_code == 0, done.exception
+    shown = json.loads(done.stdout)
+    assert shown["certificate"]["n_pairs_given"] == 149
+    assert shown["left_out"] == {"self_pairs": 1, "unknown_pairs": 1, "levels": 0, "pairs": 2}
+
+
 def test_a_released_metric_is_a_comparison_with_the_same_distances():
     from pairveil import ReleasedMetric
     from pairveil.linkage import metric_comparison

@@ -100,7 +100,8 @@ class Nodes:
         return numbers
 
     def work(self, number, message):
-        context = SimpleNamespace(node_config={"pairveil": str(self.places[message.node])})
+        node = {"pairveil": str(self.places[message.node])}
+        context = SimpleNamespace(node_config=node, run_config={"wait": 20.0})
         answer = self.relay.ask_the_party(message, context)
         self.carried += [self.relay._said(message), self.relay._said(answer)]
         answer.content["pairveil"]["bytes"] = self.change(self.relay._said(answer))
@@ -146,7 +147,7 @@ def joint(places, submit, *, party=None, patience=20.0):
             thread.start()
         try:
             submit(listener.invitation)
-            channels = listener.admit(3, patience, patience, patience)
+            channels = listener.admit(3, patience, patience)
             results["coordinator"] = coordinate(terms, channels)
         except Exception as problem:
             results["coordinator"] = problem
@@ -215,7 +216,7 @@ def test_a_party_does_not_speak_to_a_tunnel_with_another_coordinator_behind_it(r
             context = SimpleNamespace(run_config=asked)
             nodes = Nodes(relay, places)
             threading.Thread(target=relay.carry, args=(nodes, context), daemon=True).start()
-            assert impostor.admit(1, 1.0, 1.0, 1.0) == []
+            assert impostor.admit(1, 1.0, 1.0) == []
 
         results = joint(places, submit, patience=3.0)
     assert "joined in 1 seconds" in str(results["coordinator"])
@@ -304,10 +305,87 @@ def test_a_socket_that_was_left_is_replaced_and_one_that_cannot_be_made_is_named
             join(one, 0.1, flower.through(place))
 
 
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
+    ledger = tmp_path / "budget.json"
+    ledger.write_text("a budget that is nearly spent")
+    with pytest.raises(InputError, match="no socket can be made there"):
+        flower.through(ledger)(Invitation("127.0.0.1", 1, bytes(32), bytes(16)), None, 1.0)
+    assert ledger.read_text() == "a budget that is nearly spent"
+
+
+def test_who_speaks_slowly_at_the_socket_holds_no_party_longer_than_it_waits(tmp_path):
+    place, took = tmp_path / "a.sock", []
+
+    def wait():
+        begun = time.monotonic()
+        with pytest.raises(PartyError, match="no coordinator answers"):
+            join(Invitation("127.0.0.1", 1, bytes(32), bytes(16)), 0.5, flower.through(place))
+        took.append(time.monotonic() - begun)
+
+    party = threading.Thread(target=wait)
+    party.start()
+    while not place.exists():
+        time.sleep(0.01)
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as stranger:
+        stranger.connect(str(place))
+        for _ in range(60):
+            stranger.sendall(b"x")
+            time.sleep(0.05)
+    party.join()
+    assert took[0] < 2
+
+
+def test_a_tunnel_ends_where_the_coordinator_has_gone_without_a_word(relay, places):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        invitation = Invitation(*silent.getsockname(), bytes(32), bytes(16))
+        context = SimpleNamespace(run_config=config(invitation, parties=1, wait=0.5))
+        ends = threading.Thread(
+            target=relay.carry, args=(Nodes(relay, places[:1]), context), daemon=True
+        )
+        ends.start()
+        with pytest.raises(PartyError, match="no coordinator answers"):
+            join(invitation, 10.0, flower.through(places[0]))
+        ends.join(5)
+        assert not ends.is_alive()
+
+
+def test_a_supernode_that_answers_and_stalls_takes_nobody_s_place(relay, places, alone):
+    class OneStalls(Nodes):  # the first that is there has something to say, and then nothing more
+        gone_on = frozenset()
+
+        def get_node_ids(self):
+            return [3, *(i for i in range(3) if self.gone_on >= {3, 0, 1, 2} - {*range(i, 3)})]
+
+        def work(self, number, message):
+            begins = relay._said(message)[:1] == relay.BEGINS
+            self.gone_on |= set() if begins else {message.node}
+            if message.node != 3:
+                super().work(number, message)
+            elif begins:
+                self.answers[number] = Said(relay._record(relay.GOES_ON + b"hello"))
+
+    assert same(joint(places, tunnel(relay, OneStalls(relay, [*places, None]))), alone)
+
+
+def test_a_supernode_is_not_held_by_a_party_that_was_stopped(relay, places):
+    with socket.socket(socket.AF_UNIX) as stopped:
+        stopped.bind(str(places[0]))
+        stopped.listen()
+        context = SimpleNamespace(
+            node_config={"pairveil": str(places[0])}, run_config={"wait": 0.1}
+        )
+        asked = threading.Thread(
+            target=relay.ask_the_party, args=(Said(relay._record(b"hello")), context), daemon=True
+        )
+        asked.start()
+        asked.join(5)
+        assert not asked.is_alive()
+
+
 def test_what_is_started_sends_no_telemetry_and_a_failure_is_a_sentence(tmp_path, monkeypatch):
     command = tmp_path / "flwr"
     command.write_text(
-        f"#!/bin/sh\nenv > {tmp_path}/env\ncp $2/* {tmp_path}\necho $1 $3 > {tmp_path}/arguments\n"
+        f"#!/bin/sh\nenv > {tmp_path}/env\ncp $3/* {tmp_path}\necho $1 $2 $4 > {tmp_path}/arguments\n"
         "echo '│ no such SuperLink │' >&2\nexit $CODE\n"
     )
     command.chmod(0o755)
@@ -317,7 +395,7 @@ def test_what_is_started_sends_no_telemetry_and_a_failure_is_a_sentence(tmp_path
     flower.submit("hospitals", invitation, 3, 60)
     said = (tmp_path / "env").read_text().splitlines()
     assert {"FLWR_TELEMETRY_ENABLED=0", "FLWR_DISABLE_UPDATE_CHECK=1"} <= set(said)
-    assert (tmp_path / "arguments").read_text() == "run hospitals\n"
+    assert (tmp_path / "arguments").read_text() == "run -- hospitals\n"
     app = (tmp_path / "pyproject.toml").read_text()
     assert 'coordinator = "[::1]:8788"' in app
     assert invitation.pin.hex() in app

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,7 @@ from pairveil import Certificate, PrivacyLedger, ReleasedMetric
 from pairveil.cli.terminal import Terminal
 from pairveil.errors import InputError, PartyError
 from pairveil.jobs.fit import FitJob
-from pairveil.jobs.job import Telling
+from pairveil.jobs.job import Telling, about_of, options
 from pairveil.jobs.parties import FederateJob, PartyJob
 from pairveil.parties.transport import Invitation, join, listening
 from pairveil.release.release import SIGNATURE_FILE
@@ -245,6 +246,7 @@ def test_too_few_parties_end_the_wait_with_a_sentence(tmp_path, schema):
         ({"parties": 2, "no_scale": True, "seed": 1}, "--seed does not go"),
         ({"parties": 2, "no_scale": True, "checkpoint": "c"}, "--checkpoint does not go"),
         ({"parties": 2, "no_scale": True, "listen": "here"}, "--listen takes HOST:PORT"),
+        ({"parties": 2, "no_scale": True, "listen": "127.0.0.1:99999"}, "--listen takes HOST:PORT"),
         ({"parties": 2, "no_scale": True, "mechanism": "laplace"}, "pure epsilon"),
         ({"parties": 2}, "nothing says how the columns are brought to scale"),
         ({"no_scale": True}, "FEATURES are missing"),
@@ -257,6 +259,13 @@ def test_too_few_parties_end_the_wait_with_a_sentence(tmp_path, schema):
 def test_options_that_say_nothing_to_a_coordinator_are_refused(tmp_path, options, problem):
     with pytest.raises(InputError, match=problem):
         FitJob(out=tmp_path / "out", **options).run()
+
+
+def test_the_longest_wait_is_one_that_sockets_take():
+    for kind in (FitJob, PartyJob):
+        (wait,) = [one for one in options(kind) if one.name == "wait"]
+        with socket.socket() as one:
+            one.settimeout(about_of(wait).limits["max"])
 
 
 def test_strangers_are_sent_away_and_an_impostor_is_not_spoken_to():
@@ -289,6 +298,23 @@ def test_strangers_are_sent_away_and_an_impostor_is_not_spoken_to():
             channel.close()
     with pytest.raises(PartyError, match="no coordinator answers"):
         join(true, 1.0)
+
+
+def test_strangers_who_say_nothing_hold_nobody_up():
+    with ExitStack() as open_, listening("127.0.0.1", 0) as listener:
+        one, admitted = listener.invitation, []
+        for _ in range(120):  # more than are heard at once
+            silent = open_.enter_context(socket.socket())
+            silent.setblocking(False)
+            silent.connect_ex((one.host, one.port))
+        waiting = threading.Thread(target=lambda: admitted.extend(listener.admit(2, 20.0, 20.0)))
+        waiting.start()
+        begun = time.monotonic()
+        guests = [join(one, 20.0), join(one, 20.0)]
+        waiting.join()
+        assert time.monotonic() - begun < 10
+        for channel in (*admitted, *guests):
+            channel.close()
 
 
 def test_a_coordinator_listens_at_an_address_of_version_6():

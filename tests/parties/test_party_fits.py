@@ -23,6 +23,7 @@ from pairveil.parties import Consent, Party, coordinate, simulate, take_part, te
 from pairveil.parties.agreement import _union, hashed, own_records, trust_of
 from pairveil.parties.rehearsal import line
 from pairveil.privacy.certificate import joint_kappas
+from pairveil.privacy.events import GaussianEvent
 from pairveil.privacy.noise import PartiesNoise
 from pairveil.privacy.units import PARTIES_NOISE, REHEARSED, UNITS
 from pairveil.records.identity import IndexedPairs
@@ -401,6 +402,22 @@ def test_a_ledger_that_does_not_allow_it_stops_the_fit_before_anybody_is_charged
     assert "party 'B'" in str(parties[0])
     assert "no ledger was charged" in str(parties[0])
     assert not any(ledger.entries for ledger in ledgers)
+
+
+def test_a_charge_of_another_fit_at_the_same_time_is_not_taken_for_this_one_s():
+    ledgers = [PrivacyLedger(3.0, 1e-5), PrivacyLedger(0.1, 1e-5)]
+
+    class Elsewhere(Watched):
+        def receive(self, most):
+            ledgers[0].spend([GaussianEvent(100.0)], {"relationship": 1, "person": 1}, graph="x")
+            return super().receive(most)
+
+    change = lambda i, end: Elsewhere(end) if i == 0 else end  # noqa: E731
+    _, parties = fit_for_real(
+        hospitals(2), DPPMetricLearner(**QUICK), ledgers=ledgers, change=change
+    )
+    assert ledgers[0].entries
+    assert "no ledger was charged" in str(parties[0])
 
 
 @pytest.mark.parametrize(

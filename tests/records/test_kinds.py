@@ -130,7 +130,7 @@ def test_kinds_are_told_apart_by_their_row_alone():
         'c.records == "groups"',
         'kind in ("pairs", "tuples")',
         "kind != PAIRS.name",
-        "data.row is GROUPS",
+        "data.record_kind is GROUPS",
     ],
 )
 def test_a_comparison_with_a_kind_is_noticed(code):

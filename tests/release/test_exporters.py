@@ -26,7 +26,7 @@ from pairveil.errors import DataWarning, InputError
 from pairveil.records.readers import read_features
 from pairveil.release import exporters
 from pairveil.release import exporters as recipes
-from pairveil.release.exporters import SPACES, quoted
+from pairveil.release.exporters import SPACES, sql_text
 from pairveil.release.sklearn_transformer import MetricTransformer
 from pairveil.schema.columns import CategoryColumn, Column, DateColumn, NumberColumn
 from pairveil.schema.schema import Schema
@@ -428,7 +428,7 @@ def test_postgresql_takes_raw_rows(psql, made) -> None:
     metric, rows = made
     calls = [
         ", ".join(
-            f"{quoted(name, chr(34))} => {_literal(cells[row])}" for name, cells in rows.items()
+            f"{sql_text(name, chr(34))} => {_literal(cells[row])}" for name, cells in rows.items()
         )
         for row in range(len(next(iter(rows.values()))))
     ]
@@ -443,7 +443,7 @@ def _literal(cell: object) -> str:
         return "NULL"
     if isinstance(cell, float):
         return f"'{cell!r}'::float8"
-    return quoted(cell) if isinstance(cell, str) else f"DATE '{cell.isoformat()}'"
+    return sql_text(cell) if isinstance(cell, str) else f"DATE '{cell.isoformat()}'"
 
 
 RAW = Schema(

@@ -103,7 +103,7 @@ def test_what_is_wrong_is_one_list_before_levels_are_described(clerks, tmp_path:
         assert refused.status_code == 400
         for part in (
             "1 row of the levels repeats a pair", "1 cell cannot be read (row 4)", "1 label cannot be read",
-            "1 pair joins a person with herself", "has no row of levels",
+            "1 pair joins a person with herself", "has no levels",
         ):  # fmt: skip
             assert part in refused.text, refused.text
         assert "kanarienvogel" not in refused.text

@@ -26,7 +26,7 @@ from pairveil.records.tupleset import ABSENT, FEWEST, TupleSet
 if TYPE_CHECKING:
     from pairveil.learners.base import PrivateLearner
 
-Records = TypeVar("Records")
+Input = TypeVar("Input")
 CanaryName = Literal["label-flip", "beyond-margin", "person"]
 
 SMALL_PEOPLE, SMALL_MEMBERS = 0.05, 0.02
@@ -40,11 +40,11 @@ REPLACED = 0.4
 
 
 @dataclass(frozen=True)
-class Inputs(Generic[Records]):
+class Inputs(Generic[Input]):
     """Two inputs that a promise must not let anyone tell apart: the same records with other contents."""
 
-    first: Records  # for zero-out, the changed records of it are null
-    second: Records
+    first: Input  # for zero-out, the changed records of it are null
+    second: Input
     adjacency: Adjacency
     name: str = "given"
 

@@ -352,7 +352,7 @@ class _Recorder(SeededNoise):
     """Stands at the engine's three seams: what it sums, how much noise it asks for, and for which query."""
 
     def __init__(self, canary: Inputs, random_state: int) -> None:
-        self.records: str = canary.second.kind
+        self.kind: str = canary.second.kind
         super().__init__(random_state)
         self._worlds, self._changed = (canary.first, canary.second), canary.changed
         self._both = (*self._worlds, canary.second)

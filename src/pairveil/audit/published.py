@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pairveil.audit.attack import Attacked, Guess
 
 
-class Laplace:
+class IndependentLaplace:
     """Independent Laplace noise of scale ``sensitivity / epsilon`` (the paper's Definition 5)."""
 
     norm: float = 1
@@ -92,7 +92,7 @@ class Settings:
 
     def row_mechanism(self) -> Any:
         """The mechanism of one row of one batch, at the budget of one epoch (line 1); None: no noise."""
-        return (self.mechanism or Laplace)(self.epsilon / self.epochs)
+        return (self.mechanism or IndependentLaplace)(self.epsilon / self.epochs)
 
     def rate(self, last: float, tau: int) -> float:
         """The step size eta of step ``tau`` (line 5)."""
@@ -420,7 +420,7 @@ def published_learners(kappa: int, flips: int) -> Iterator[Attacked]:
         yield name, PUBLISHED_EPSILON, watch_published(settings), bound
 
 
-class _Watched(Laplace):
+class _Watched(IndependentLaplace):
     """Laplace noise that is drawn, or taken from a fit seen before, and the likelihood of it."""
 
     def __init__(self, epsilon: float, seen: list[FloatArray] | None) -> None:

@@ -421,7 +421,8 @@ def parts_by_layer(layers: Layers, losses: Callable[[], Tensor], n: int) -> list
     with _held_still(layers, hook_of):
         total = losses().sum()
         ahead = False
-        torch.autograd.grad(total, [] if start is None else [start], allow_unused=True)
+        if start is not None:  # some layer was called
+            torch.autograd.grad(total, [start], allow_unused=True)
     return found
 
 
@@ -485,6 +486,31 @@ class Adapted(nn.Module):
     def bias(self) -> Tensor | None:
         """The base's."""
         return self.base.bias
+
+
+_APART = (
+    nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.LayerNorm, nn.GroupNorm, Adapted, nn.Sequential,
+    nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.CELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish,
+    nn.Tanh, nn.Sigmoid, nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Identity, nn.Flatten, nn.Unflatten,
+    nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d,
+    nn.Dropout, nn.Dropout1d, nn.Dropout2d,
+)  # fmt: skip
+
+
+def is_known_apart(module: object) -> bool:
+    """Whether a module can do no other than treat each row alone and remember none.
+
+    Of torch's layers those that have no way to mix rows, whatever they are given: others may in a place that
+    a layer before them opens for some rows only (``nn.Softmax(0)`` behind an ``nn.ReLU``).
+    """
+    return isinstance(module, nn.Module) and all(
+        type(layer) in _APART
+        and getattr(layer, "start_dim", 1) > 0
+        and getattr(layer, "dim", 1) > 0
+        and not any(held for name, held in vars(layer).items() if name.endswith("_hooks"))
+        and not any(callable(held) for held in vars(layer).values())
+        for layer in module.modules()
+    )
 
 
 def add_adapters(module: nn.Module, rank: int = 4) -> nn.Module:

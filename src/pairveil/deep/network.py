@@ -40,9 +40,9 @@ from pairveil.deep.layers import (
     together,
 )
 from pairveil.deep.records import (
+    NetworkRecords,
     PairLoss,
     PairRecords,
-    Records,
     check_apart,
     is_null,
     same_bits,
@@ -215,7 +215,7 @@ class Pass(NamedTuple):
     """What one pass runs on."""
 
     module: nn.Module
-    records: Records
+    records: NetworkRecords
 
 
 class Network:
@@ -238,7 +238,7 @@ class Network:
     def __init__(
         self,
         module: nn.Module,
-        loss: PairLoss | Records,
+        loss: PairLoss | NetworkRecords,
         shape: tuple[int, ...],
         *,
         tokens: bool = False,
@@ -250,7 +250,7 @@ class Network:
             raise InputError("module must be a torch.nn.Module")
         self.device = _device(device)
         self.module = _prepared(module).to(self.device)
-        self.records: Records = PairRecords(loss) if callable(loss) else loss
+        self.records: NetworkRecords = PairRecords(loss) if callable(loss) else loss
         self.shape, self.tokens = tuple(shape), tokens
         self.micro_batch = micro_batch
         self.parameters = [

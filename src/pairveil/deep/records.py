@@ -141,7 +141,7 @@ class TupleRecords:
         return _mean(self.loss, played, there, labelled=False)
 
 
-Records = PairRecords | GroupRecords | TupleRecords
+NetworkRecords = PairRecords | GroupRecords | TupleRecords
 
 
 def something_said(said: NDArray[Any]) -> NDArray[np.bool_]:
@@ -176,7 +176,7 @@ def _present(loss: Any, *given: Tensor, labelled: bool = True) -> Tensor:
     return torch.where(null, torch.zeros_like(values), values)
 
 
-def check_apart(records: Records, embedded: Tensor, said: Tensor) -> None:
+def check_apart(records: NetworkRecords, embedded: Tensor, said: Tensor) -> None:
     """Refuse a loss in which one record moves another's number or slopes, or that remembers records.
 
     ``embedded``: Tensor of shape (size, n, k); of random people. ``said``: of the n records. The first four
@@ -204,7 +204,7 @@ def check_apart(records: Records, embedded: Tensor, said: Tensor) -> None:
         )
 
 
-def _losses_and_slopes(records: Records, embedded: Tensor, said: Tensor) -> Tensor:
+def _losses_and_slopes(records: NetworkRecords, embedded: Tensor, said: Tensor) -> Tensor:
     """For each record its loss and the slopes of all losses at its embeddings, one row a record."""
     given = embedded.detach().requires_grad_(True)
     losses = records.losses(given, said)
@@ -377,7 +377,7 @@ COUPLED = (
 )
 
 
-def with_loss(kind: str, size: int, loss: str | PairLoss) -> tuple[str, Records]:
+def with_loss(kind: str, size: int, loss: str | PairLoss) -> tuple[str, NetworkRecords]:
     """Records of some kind with their loss, and the loss's name.
 
     Groups take a loss of pairs, or 'triplet'; tuples one of triplets. A loss of single pairs of

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 from torch import nn
 
+from pairveil.deep.layers import is_known_apart
 from pairveil.deep.network import Network, kept
 from pairveil.deep.ranks import (
     SharedCheckpoint,
@@ -50,7 +51,7 @@ from pairveil.learners.inputs import Resolved, check_bound, check_whole, given_p
 from pairveil.learners.preparing import Prepared, PreparedRecords
 from pairveil.privacy.certificate import Certificate
 from pairveil.privacy.noise import NoiseSource
-from pairveil.privacy.units import Unit
+from pairveil.privacy.units import NETWORK_CODE, Unit
 from pairveil.records.kinds import KINDS, PAIRS
 from pairveil.records.validation import check_features, check_labels, check_members
 
@@ -155,10 +156,12 @@ class PrivateMetricTrainer(PrivateLearner):
             raise InputError("a network's gradients are clipped in l2: use mechanism='gaussian'")
         rows, shape, tokens = _people(pairs, data)
         found = _resolved(pairs, y, rows)
-        return found._replace(facts={"about": (rows, shape, tokens)})
+        known = isinstance(self.loss, str) and is_known_apart(self.module)
+        said = () if known else (NETWORK_CODE,)
+        return found._replace(facts={"context": (rows, shape, tokens), "public": said})
 
     def _recipe(self, given: Any, records: PreparedRecords) -> NetworkRecipe:
-        rows, shape, tokens = records.about
+        rows, shape, tokens = records.context
         name, contributions = with_loss(records.kind, getattr(records.used, "size", 2), self.loss)
         network = Network(
             self.module,
@@ -251,7 +254,7 @@ class PrivateMetricTrainer(PrivateLearner):
         self.module_ = recipe.network.made(model)
         self.shape_in_, self.tokens_ = recipe.network.shape, recipe.network.tokens
         kind = KINDS[prepared.records.kind].graph or PAIRS.name  # inside groups pairs are counted
-        setattr(self, f"n_{kind}_used_", prepared.records.counts[1])
+        setattr(self, f"n_{kind}_used_", prepared.records.n_used)
         setattr(self, f"used_{kind}_", prepared.records.used_positions)
         self.by_rules_ = recipe.network.by_rules
 

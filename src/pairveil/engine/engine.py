@@ -189,7 +189,7 @@ class Engine:
                 "these answers were charged in another process, and a fork is a copy: make the fit here, "
                 "which is charged on its own"
             )
-        if query.records != self._backend.records:
+        if query.records != self._backend.kind:
             raise RuntimeError("this query was charged for records of another kind")
         if self._done[query] + steps > query.steps:
             raise RuntimeError(f"the plan allows no further answer to '{query.name}'")

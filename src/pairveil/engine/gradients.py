@@ -123,7 +123,7 @@ class SetGradient(Statistic):
         """The whole sum by a compiled loop."""
         table = (data.features, data.members, data.labels)
         options = self._options(norm, grid)
-        return kernels.clipped_sum(*table, rows, self.W, separately=separately, **options)
+        return kernels.gradient_sum(*table, rows, self.W, separately=separately, **options)
 
     def compiled_descent(
         self,

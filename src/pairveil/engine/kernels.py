@@ -46,7 +46,7 @@ Labels = NDArray[np.int8]
 def tile_error_bound(
     tile: int, d: int, k: int, clip: float, dtype: Any, *, grid: float, norm: Norm = "l2"
 ) -> float:
-    """By how much rounding enlarges what one pair moves of `clipped_sum` beyond ``clip``.
+    """By how much rounding enlarges what one pair moves of `gradient_sum` beyond ``clip``.
 
     'Dense rows' of docs/theory/noise.md; ``dtype`` is that of the features, in which products are summed.
     """
@@ -76,7 +76,7 @@ class Options(TypedDict):
     weights: NotRequired[tuple[float, float]]
 
 
-def clipped_sum(
+def gradient_sum(
     features: Any,
     pairs: NDArray[Any],
     labels: Labels,

@@ -54,7 +54,8 @@ class PublicFacts(NamedTuple):
     data_norm : float
         Public bound on a person's l2 norm.
     mechanism : Mechanism
-    records : {'pairs', 'groups', 'people', 'choices', 'workers'}
+    records : str
+        A name of `pairveil.records.kinds.KINDS`.
     choices : bool
         Whether a noisy choice can be asked: not of several parties, whose scores nobody may see.
     """

@@ -59,13 +59,13 @@ class Statistic:
         """Shape of the sum."""
         raise NotImplementedError
 
-    def tile_sum(self, differences: Any, labels: Labels, norm: Norm) -> FloatArray:
-        """Sum of the clipped contributions of a tile's records."""
+    def tile_sum(self, values: Any, contents: Any, norm: Norm, /) -> FloatArray:
+        """Sum of the clipped contributions of a tile's records, as their `contents` gives them."""
         raise NotImplementedError
 
-    def tile_total(self, contents: Any, labels: Labels, norm: Norm, grid: float) -> IntArray:
+    def tile_total(self, values: Any, contents: Any, norm: Norm, grid: float, /) -> IntArray:
         """The same in whole multiples of ``grid``, rounded once a tile."""
-        return to_grid(self.tile_sum(contents, labels, norm), grid)
+        return to_grid(self.tile_sum(values, contents, norm), grid)
 
     def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
         """How far zeroing one record out can move ``grid * clipped_sum``, rounding included.
@@ -116,10 +116,10 @@ def clipped_sum(
         return statistic.compiled_sum(data, rows, norm, grid, separately)
     total = np.zeros(statistic.shape, dtype=np.int64)
     for tile in _tiles(data, rows, 1 if separately else TILE):
-        contents, labels = data.contents(tile)
+        values, contents = data.contents(tile)
         if statistic.scale is not None:
-            contents = scale_columns(contents, statistic.scale)
-        total += statistic.tile_total(contents, labels, norm, grid)
+            values = scale_columns(values, statistic.scale)
+        total += statistic.tile_total(values, contents, norm, grid)
     return total
 
 
@@ -186,21 +186,21 @@ class Scores(Statistic):
 
     clip: float = 1.0
 
-    def contributions(self, contents: Any, labels: Labels) -> tuple[FloatArray, NDArray[np.int8]]:
+    def contributions(self, values: Any, contents: Any, /) -> tuple[FloatArray, NDArray[np.int8]]:
         """Values in [0, 1], one row a record and one column a candidate, and each record's sign.
 
         A null record has sign 0 or values 0. Values outside of [0, 1] are brought there.
         """
         raise NotImplementedError
 
-    def tile_total(self, contents: Any, labels: Labels, norm: Norm, grid: float) -> IntArray:
+    def tile_total(self, values: Any, contents: Any, norm: Norm, grid: float, /) -> IntArray:
         """Whole contributions, each record rounded towards 0 by itself."""
         del norm, grid
-        return whole_scores(*self.contributions(contents, labels), UNIT)
+        return whole_scores(*self.contributions(values, contents), UNIT)
 
-    def tile_sum(self, contents: Any, labels: Labels, norm: Norm) -> FloatArray:
+    def tile_sum(self, values: Any, contents: Any, norm: Norm, /) -> FloatArray:
         """The same in records."""
-        return self.tile_total(contents, labels, norm, GRID).astype(np.float64) * GRID
+        return self.tile_total(values, contents, norm, GRID).astype(np.float64) * GRID
 
     def sensitivity(self, norm: Norm, grid: float, dtype: Any = np.float64) -> float:
         """Range of what zeroing one record out moves: 1, with nothing added for rounding."""

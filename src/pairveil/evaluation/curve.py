@@ -206,6 +206,14 @@ class ScorePlan(NamedTuple):
         noisy = self.prepared.recipe.run(self.prepared.plan, Engine(data, SeededNoise(0)))
         return max(one.high - one.low for one in self.aucs(noisy).aucs)
 
+    def check_width(self) -> None:
+        """Refuse a score whose interval is likely to hold both a coin's 0.5 and a perfect 1."""
+        if (width := self.expected_width()) >= 0.5:
+            raise InputError(
+                f"the score would be an interval about {width:.2f} wide, and a coin (0.5) is no further from "
+                "a perfect score (1): nothing was spent. A larger epsilon or more pairs narrow it"
+            )
+
 
 def plan_scores(
     cells: NDArray[np.int64],
@@ -496,12 +504,13 @@ def plan_auc(
     delta: float,
     longest: ArrayLike,
     unit: Unit = "relationship",
+    select: str = "all",
     **options: Any,
 ) -> ScorePlan:
     """Check and plan an evaluation: `private_pair_auc` without its noise; options as for `plan_scores`."""
     return plan_scores(
         _cells(distances, longest), y, pairs, score_range=(0.0, DECADES), n_cells=AUC_CELLS,
-        epsilon=epsilon, delta=delta, unit=unit, select="all", **options,
+        epsilon=epsilon, delta=delta, unit=unit, select=select, **options,
     )  # fmt: skip
 
 

@@ -269,7 +269,7 @@ def _certificate(
         adjacency=learner.adjacency,
         kappas=kappas,
         mechanism=learner.mechanism,
-        n_pairs_given=records.counts[0],
+        n_pairs_given=records.n_given,
         n_pairs_used=both.n_pairs,
         selection=selection,
         noise_source=fitted.noise.name,

@@ -164,10 +164,10 @@ def certificate_of(
 
     ``full_kappa`` is that of a relationship in all given pairs, fitted or held out.
     """
-    fewest = min((one.prepared for one in candidates), key=lambda p: p.records.counts[1])
+    fewest = min((one.prepared for one in candidates), key=lambda p: p.records.n_used)
     learner, held_out, scored = candidates[0].learner, test.n_pairs, kappa_of(test)
     said = [said for one in candidates for said in one.prepared.records.public]
-    noise, given = fewest.noise, fewest.records.counts
+    noise, records = fewest.noise, fewest.records
     named = [
         {
             "options": {name: _told(value) for name, value in one.params.items()},
@@ -182,8 +182,8 @@ def certificate_of(
         adjacency=learner.adjacency,
         kappas=kappas,
         mechanism=learner.mechanism,
-        n_pairs_given=given[0] + held_out,
-        n_pairs_used=given[1] + held_out,
+        n_pairs_given=records.n_given + held_out,
+        n_pairs_used=records.n_used + held_out,
         selection={**fewest.records.selection, "full_graph_relationship_kappa": full_kappa},
         noise_source=noise.name,
         for_release=for_release

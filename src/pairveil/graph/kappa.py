@@ -134,7 +134,7 @@ def correlate(adjacency: Adjacency) -> Correlation:
 
 @dataclass(frozen=True)
 class Kappa:
-    """The group sizes of one set of pairs.
+    """The kappas of one set of pairs, unit by unit.
 
     Attributes
     ----------
@@ -335,7 +335,9 @@ def _most_shared(numbers: IntArray, n: int) -> int:
 
 def compacted_members(tuples: Any) -> tuple[NDArray[np.signedinteger], IntArray]:
     """Distinct people, ascending, and members of tuples, checked and renumbered to positions in that list."""
-    found = check_members(getattr(tuples, "members", tuples), getattr(tuples, "row", TUPLES))
+    found = check_members(
+        getattr(tuples, "members", tuples), getattr(tuples, "record_kind", TUPLES)
+    )
     people, numbers = compacted(found)
     return people, numbers.astype(np.int64)
 

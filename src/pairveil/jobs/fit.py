@@ -43,8 +43,8 @@ from pairveil.jobs.reading import (
 )
 from pairveil.jobs.spending import (
     Spending,
-    about,
     learn,
+    named_by,
     promised,
     spends,
     tell_epsilons,
@@ -361,7 +361,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             prepared = with_score(model, prepared, epsilon=self.score)
         if self.checkpoint is not None:
             by = _read_by(training, self.bounds)
-            prepared = about(prepared, *by, *([prepared.about] if self.score else []))
+            prepared = named_by(prepared, *by, *([prepared.about] if self.score else []))
             model.certify(prepared, checkpoint=self.checkpoint)
         if self.audit:
             from pairveil.audit.targets import released_plan
@@ -395,7 +395,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             tell_better_selection(tell, prepared.records, planned.unit)
 
     def work(self, tell: Telling) -> None:
-        """Read, prepare once, show, and unless it is a dry run learn and release."""
+        """Check what was typed, and fit: here, or as the coordinator of several parties."""
         if self.parties is not None:
             check_learner(self.learner, self.typed)
             coordinate_fit(replace(self, unit=self.unit or "relationship"), tell)
@@ -407,10 +407,10 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
         of = self.source(self.typed)
         usual: Any = "person" if of.kind == "classes" else "relationship"
         job = replace(self, unit=self.unit or usual, classes=of.classes, given=self.typed)
-        job.make(of, tell)
+        job.fit(of, tell)
 
-    def make(self, of: Source, tell: Telling) -> None:
-        """The same, once it is known what is learned from and protected."""
+    def fit(self, of: Source, tell: Telling) -> None:
+        """Read, prepare, show and learn, once it is known what is learned from and protected."""
         far = self.check(of)
         with ExitStack() as cluster:
             if far:
@@ -475,7 +475,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             shown["report"] = str(self.out / "report.html")
             tell.say(f"Report: {shown['report']}")
         if self.tune:
-            best = shown["best"] = found(model)
+            best = shown["best"] = best_of(model)
             won = ", ".join(f"{name} {value}" for name, value in best["options"].items())
             tell.say(f"Best: {won}; noisy pair AUC {best['score']:.3f} on the pairs held out.")
         tell.result(tell_released(tell, self.out, certificate, ledger) | shown)
@@ -719,7 +719,7 @@ def tell_search(tell: Telling, planned: Any) -> None:
     tell_epsilons(tell, planned)
 
 
-def found(search: Any) -> dict[str, Any]:
+def best_of(search: Any) -> dict[str, Any]:
     """The options that won and their score; both are covered by the certificate."""
     options = dict(search.best_params_)
     if "learner" in options:

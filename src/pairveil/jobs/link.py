@@ -16,14 +16,13 @@ from pairveil.jobs.job import FILES, PRIVACY, RELEASE, Job, Telling, argument, o
 from pairveil.jobs.options import CoverOptions, PageOptions, PairOptions, selection, write_page
 from pairveil.jobs.spending import (
     Spending,
-    about,
     learn,
+    named_by,
     promised,
     spends,
     tell_epsilons,
     tell_released,
 )
-from pairveil.records.tables import as_ids, pair_ids
 
 if TYPE_CHECKING:
     from pairveil.linkage.levels import LabelledLevels
@@ -63,6 +62,8 @@ class HalfOption:
         """Labels, null in the other half: its pairs stay in the graph, which is the same for both halves."""
         if self.half is None:
             return labels
+        from pairveil.records.tables import as_ids, pair_ids
+
         ids = pair_ids(*(as_ids(pairs[:, side]) for side in (0, 1))).tolist()
         bits = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest()[0] & 1 for one in ids]
         return np.where(np.array(bits) == (self.half == "second"), labels, 0)
@@ -82,7 +83,7 @@ class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, J
     name: ClassVar = "link"
     panel: ClassVar = RELEASE
     shown: ClassVar = (
-        "out", "n_levels", "records", "random_pairs", "prior", "half", "epsilon", "delta", "unit",
+        "out", "n_levels", "records", "prior", "half", "epsilon", "delta", "unit",
         "ledger", "budget", "dry_run", "report", "overwrite", "json", "quiet",
     )  # fmt: skip
 
@@ -154,7 +155,7 @@ class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, J
             warn_of_frequencies(settings)
         labels = self.halved(given.pairs, given.labels)
         prepared = model.prepare(given.levels, labels, given.pairs, given.n_levels, null=True)
-        prepared = about(prepared, given.names, settings)
+        prepared = named_by(prepared, given.names, settings)
         planned = promised(prepared)
         used = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used."
         tell.say(spends(planned), used if self.half is None else f"{used} Half of them count.")
@@ -208,8 +209,10 @@ class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, J
                 raise InputError(
                     "--n-levels: Splink settings say how many levels there are; leave it out"
                 )
-            found = self.read_pairs(self.labels)
-            return *by_splink(self.source, found, self.records, self.random_pairs), {}
+            given, settings, left_out = by_splink(
+                self, self.source, self.labels, self.records, self.random_pairs
+            )
+            return given, settings, {} if left_out is None else {"left_out": left_out}
         if self.records is not None:
             raise InputError("--records goes with a Splink settings file (.json)")
         if self.random_pairs:
@@ -261,10 +264,11 @@ def by_levels(
 
 
 def by_splink(
-    source: Path, found: Any, records: Path | None, n_random: int = 0
-) -> tuple[LabelledLevels, Any]:
-    """Levels of the labelled pairs by a Splink settings file and the records; and the settings."""
+    reading: PairOptions, source: Path, labels: Path, records: Path | None, n_random: int = 0
+) -> tuple[LabelledLevels, Any, dict[str, int] | None]:
+    """Levels of the labelled pairs by Splink settings and records; the settings; and what was left out."""
     from pairveil.linkage.splink import check_loads, from_splink, levels_of_settings, settings_of
+    from pairveil.records.tables import FeatureTable, pair_ids
 
     if records is None:
         raise InputError(
@@ -273,7 +277,20 @@ def by_splink(
     settings = settings_of(source)
     levels_of_settings(settings)
     check_loads(settings)
-    return from_splink(settings, found, n_random=n_random, records=records), settings
+    left_out: list[dict[str, int] | None] = []
+
+    def sift(listed: Any, there: Any) -> Any:
+        if not there.any():  # is refused, with its reason
+            return listed
+        known = np.unique(pair_ids(listed.left, listed.right)[there])
+        table = FeatureTable(known, np.zeros((len(known), 1)), of="levels")
+        kept, counts = reading.sifted(table, listed)
+        left_out.append(counts)
+        return kept
+
+    found = reading.read_pairs(labels, whole=True)
+    given = from_splink(settings, found, n_random=n_random, records=records, sift=sift)
+    return given, settings, left_out[0]
 
 
 def _sizes(text: str, n_comparisons: int) -> tuple[int, ...]:

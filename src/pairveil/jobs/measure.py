@@ -24,9 +24,9 @@ from pairveil.jobs.options import (
 from pairveil.jobs.reading import read_people_of, read_placed
 from pairveil.jobs.spending import (
     Spending,
-    about,
     judge,
     keep_budget,
+    named_by,
     promised,
     tell_epsilons,
     tell_released,
@@ -118,7 +118,7 @@ class ThresholdJob(
             select=self.select, n_cells=scored.n_cells, entity_records=self.entity_records, null=True,
             **scored.together, **self.parameters,
         )  # fmt: skip
-        planned = planned._replace(prepared=about(planned.prepared, scored.sha256))
+        planned = planned._replace(prepared=named_by(planned.prepared, scored.sha256))
         promised(planned.prepared)
         planned.check_pairs(self.fmr, 1.0 if self.half is None else 0.5)
         self.rehearse(planned.prepared, tell)
@@ -277,7 +277,7 @@ class ThresholdJob(
 
         shared = {}
         if levels.suffix == ".json":
-            given, settings = by_splink(levels, self.read_pairs(pairs), self.records)
+            given, settings, _ = by_splink(self, levels, pairs, self.records)
             if self.together is not None:
                 shared = {"together": _of_records(self.records, self.together, settings)}
         else:
@@ -372,6 +372,9 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         panel=PRIVACY,
     )
     unit: UnitName = option("relationship", "What is protected.", panel=PRIVACY)
+    select: str = selection(
+        "paths", "Which private pairs to use; looks at who is paired with whom only.", panel=PRIVACY
+    )
     seed: int | None = option(
         None,
         "Of random pairs [default: 0]; with --epsilon: repeatable, and NOT for release.",
@@ -411,18 +414,20 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         placed = read_placed(metric, self.features, pairs, self.id, self, self.together)
         planned = plan_comparison(
             placed.values, placed.pairs, placed.labels, placed.ids, metric.components, metric.column_scale,
-            norm_of(metric.certificate), unit=self.unit, **self.parameters, **placed.together,
+            norm_of(metric.certificate), unit=self.unit, select=self.select, **self.parameters,
+            **placed.together,
         )  # fmt: skip
         sha256 = None if metric.certificate is None else metric.certificate.metric_sha256
-        planned = planned._replace(prepared=about(planned.prepared, sha256))
+        planned = planned._replace(prepared=named_by(planned.prepared, sha256))
         promised(planned.prepared)
+        planned.check_width()
         self.rehearse(planned.prepared, tell)
         if self.out is not None:
             self.check_result(self.out)
         with self.charged(planned.prepared, tell) as charge:
             found = planned.auc(charge.ledger, charge.held)
             judged = judge(found.certificate, charge.ledger)
-            shown = shown_auc(found, len(placed.pairs)) | {
+            shown = shown_auc(found, planned.prepared.plan.n_records) | {
                 "knn_accuracy": None,  # of people with classes only
                 "certificate": promised(planned.prepared).to_dict(),
                 "metric_sha256": sha256,

@@ -33,7 +33,7 @@ from pairveil.jobs.reading import (
 )
 from pairveil.jobs.spending import Spending, tell_epsilons, tell_released
 
-_WAIT = 600.0
+_WAIT, _DAY = 600.0, 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ class CoordinatorOptions(JointOptions):
         "127.0.0.1:0", "HOST:PORT where parties join; port 0 takes a free one.", typed=True
     )
     wait: float = option(
-        _WAIT, "Seconds that parties have to join, and each message to come.", min=1
+        _WAIT, "Seconds that parties have to join, and each message to come.", min=1, max=_DAY
     )
     flower: str | None = option(
         None,
@@ -98,7 +98,7 @@ def coordinate_fit(job: Any, tell: Telling) -> None:
     job.check_scaling("FEATURES", job.schema)
     check_folder(job.out, job.overwrite)
     host, _, port = job.listen.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not port.isdecimal() or int(port) > 65535:
         raise InputError("--listen takes HOST:PORT, as 10.0.0.5:8788")
     schema, text = _public_schema(job)
     learner = job.model()
@@ -109,12 +109,10 @@ def coordinate_fit(job: Any, tell: Telling) -> None:
     with ExitStack() as open_:
         listener = open_.enter_context(listening(host, int(port)))
         tell.address(f"Parties join with: pairveil party ... --join {listener.invitation}")
-        greeting = 10.0
         if job.flower is not None:
             submit(job.flower, listener.invitation, job.parties, job.wait)
-            greeting = 60.0
         with tell.waiting(f"waiting for {job.parties} parties"):
-            channels = listener.admit(job.parties, job.wait, job.wait, greeting)
+            channels = listener.admit(job.parties, job.wait, job.wait)
         place = _Place(job.out, job.overwrite, open_, tell)
         with tell.progress(None) as show:
             joint = coordinate(terms, channels, on_step=show, agreed=place)
@@ -255,7 +253,7 @@ class PartyJob(PeopleOptions, PairOptions, ScalingOptions, Spending, Job):
         panel=PRIVACY,
         typed=True,
     )
-    wait: float = option(_WAIT, "Seconds that a message may take.", min=1, panel=OUTPUT)
+    wait: float = option(_WAIT, "Seconds that a message may take.", min=1, max=_DAY, panel=OUTPUT)
 
     def work(self, tell: Telling) -> None:
         """Read, join, agree, be charged, learn, and write the release."""

@@ -3,7 +3,7 @@
 Every job that charges a ledger goes through the same steps, so that a kill at any moment costs nothing but
 time and the same command simply goes on:
 
-0. `about` says by what public things the files were read;
+0. `named_by` says by what public things the files were read;
 1. `Spending.rehearse`: what the ledger will say is said, and refused, before anything is written;
 2. `Spending.charged`: the checkpoint is held until the job ends, a draft of the output is reserved (allowing
    for a result that a killed run has written, `is_begun`), then the ledger is opened;
@@ -11,7 +11,6 @@ time and the same command simply goes on:
 4. everything is written into the draft, a report included, and committed once;
 5. the result is told; last of all the checkpoint goes (`Telling.done`), at the command line in the moment in
    which the process ends: until then a kill is one of a job that is not finished, and its rerun is free.
-   Where a job may overwrite, the checkpoint stays: nothing else would keep a rerun from being charged.
 """
 
 from __future__ import annotations
@@ -30,9 +29,7 @@ from pairveil.jobs.job import OUTPUT, PRIVACY, Telling, option
 from pairveil.privacy.units import round_up, times_in_100
 from pairveil.privacy.verdict import Verdict, releases_of, verdict
 
-CHECKPOINT_HELP = (
-    "File to resume from if this is killed; nothing is spent twice. Kept with --overwrite."
-)
+CHECKPOINT_HELP = "File to resume from if this is killed; nothing is spent twice."
 
 
 @dataclass
@@ -196,10 +193,8 @@ class Spending:
             if held is not None:
                 held.close()
             raise
-        # Last: whoever did not see the result runs the same again at no cost. Without the checkpoint that
-        # is refused where the output is there, and would be charged where it may be overwritten.
-        if held is not None:
-            held.close() if charge.keeps or self.overwrite else tell.done(held)
+        if held is not None:  # last: whoever did not see the result runs the same again at no cost
+            held.close() if charge.keeps else tell.done(held)
 
 
 def promised(prepared: Any) -> Any:
@@ -219,7 +214,7 @@ def spends(planned: Any) -> str:
     )
 
 
-def about(prepared: Any, *public: Any) -> Any:
+def named_by(prepared: Any, *public: Any) -> Any:
     """A prepared fit whose checkpoint is of these public things too: a schema, a metric, settings."""
     return replace(prepared, about=json.dumps(public, sort_keys=True))
 

@@ -125,7 +125,7 @@ def how_to_resume(ledger: PrivacyLedger | None, saved: Checkpoint | None) -> str
 
 
 def is_charged(ledger: PrivacyLedger, path: Path | str) -> bool:
-    """Whether a ledger was charged for the fit whose checkpoint, which `check` accepts, is at a path."""
+    """Whether a ledger was charged for the fit of this checkpoint, which `check_resumable` accepts."""
     name = name_of(path)
     return any(entry.checkpoint and entry.checkpoint[0] == name for entry in ledger.entries)
 
@@ -458,7 +458,7 @@ class PrivateLearner(WithoutData):
 
         Further parameters of ``fit`` are keyword parameters here.
         """
-        if isinstance(data, Records) and data.row.holds_pairs:
+        if isinstance(data, Records) and data.record_kind.holds_pairs:
             if y is not None:
                 raise InputError("groups hold the labels of the pairs inside them: leave y out")
             RawRows.of(self).table(None, data)

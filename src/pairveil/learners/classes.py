@@ -189,7 +189,7 @@ class ColumnMoments(Statistic):
         count = COUNTED if counted else 0.0
         return 2.0 + count if norm == "l1" else math.sqrt(2.0 + count**2)
 
-    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:
         """Sum of the contributions; `shrink` only guards against rounding."""
         unit = dense_rows(rows) / self.data_norm
         unit = unit * shrink(row_norms(unit, norm), 1.0)[:, None]
@@ -226,7 +226,7 @@ class ClassWindows(Scores):
         """Column and level of a candidate."""
         return index % self.n_features, self.levels[index // (4 * self.n_features)]
 
-    def tile_total(self, rows: Any, classes: Numbers, norm: Norm, grid: float) -> IntArray:  # type: ignore[override]
+    def tile_total(self, rows: Any, classes: Numbers, norm: Norm, grid: float) -> IntArray:
         """Whole numbers: a weight is rounded, then counted. Inside and of class c, or outside and not."""
         del norm, grid
         x = dense_rows(rows)
@@ -366,7 +366,7 @@ class ClassScatter(Statistic):
         """Largest norm of a contribution, as ||z|| <= 1 makes ||S(z)|| <= 1."""
         return float(sum(WEIGHTS)) if norm == "l1" else math.sqrt(sum(w * w for w in WEIGHTS))
 
-    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:
         """Sum of the contributions; the last `shrink` only guards against rounding."""
         z = (dense_rows(rows) - self.centre) * self.factors
         z = z * shrink(row_norms(z, norm), 1.0)[:, None]
@@ -578,7 +578,7 @@ class ClassResiduals(Statistic):
         """As w."""
         return self.w.shape
 
-    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:
         """Sum of the contributions."""
         z = self.rows.scaled(rows, norm)
         residuals = corners(len(self.weights))[classes] - z @ self.w.T
@@ -610,7 +610,7 @@ class Separation(Statistic):
             return 1 + ASIDE * (2 + math.sqrt(n_classes - 1))
         return math.sqrt(1 + 3 * ASIDE**2)
 
-    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, classes: Numbers, norm: Norm) -> FloatArray:
         """Sum of the contributions."""
         place = self.rows.scaled(rows, norm)[:, :-1] @ self.w.T
         place *= (shrink(row_norms(place, norm), 1.0) * (classes >= 0))[:, None]

@@ -420,11 +420,11 @@ class PrivateConstrainedKMeans(PrivateLearner):
             links = links_between(on_one_scale(points), ml, cl)
         count_contradictions(links)
         return Resolved(
-            links, facts={"public": (POINTS_ARE_PUBLIC,), "about": (points, links.features)}
+            links, facts={"public": (POINTS_ARE_PUBLIC,), "context": (points, links.features)}
         )
 
     def _recipe(self, given: Any, records: PreparedRecords) -> LinkedRecipe:
-        (shown, points), links = records.about, records.used.pairs
+        (shown, points), links = records.context, records.used.pairs
         return LinkedRecipe(shown, points, links, given.n_clusters, bool(given.spectral))
 
     def _released(self) -> Any:

@@ -1,4 +1,4 @@
-"""What every metric of pairveil keeps: metric-learn's contract, on top of scikit-learn's.
+"""Learners of a metric: metric-learn's contract on top of scikit-learn's, and private thresholds.
 
 A fitted learner has ``components_`` (L) and its distance is ``||L (a - b)||_2``. What metric-learn does
 and we do not: keep the training table in pickles, show raw input in errors, and set a threshold on
@@ -444,7 +444,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         if KINDS[prepared.records.kind].alone:
             self.n_people_used_ = prepared.plan.n_records
         else:
-            self.n_pairs_used_ = prepared.records.counts[1]
+            self.n_pairs_used_ = prepared.records.n_used
             self.used_pairs_ = prepared.records.used_positions
         named = raw.names()
         self._set_names(prepared.records.used.feature_names if named is None else named)
@@ -506,8 +506,8 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
             stated = meanings_of_certificate(self.certificate_)
         check_same_meanings(stated, meanings)
         graph = name_of_pairs(data, own_secret(self, pairs_valid, guessed=guessed))
-        group = kappa_of(data)
-        noise = calibrate_laplace(epsilon, kappa=group.of(self.unit), adjacency=self.adjacency)
+        counted = kappa_of(data)
+        noise = calibrate_laplace(epsilon, kappa=counted.of(self.unit), adjacency=self.adjacency)
         scaled = self.components_ / getattr(
             self, "column_scale_", 1.0
         )  # of rows as they were learned
@@ -516,7 +516,7 @@ class PrivateMetricLearner(PrivateLearner, PairMetric):
         histogram = DistanceCounts(components=self.components_, longest=longest)
         query = Query("threshold", histogram.shape, noise, mechanism=LAPLACE)
         check_noise(noise, query.n_entries, LAPLACE.norm)
-        kappas = {unit: group.of(unit) for unit in UNITS}
+        kappas = {unit: counted.of(unit) for unit in UNITS}
         source = self._noise()
         same = graph is not None and graph == fitted_pairs
         made = Measurement.of_threshold(query, kappas, data.n_pairs, source.name, guessed, same)

@@ -79,7 +79,7 @@ class PreparedRecords:
     together: NDArray[np.int64] | None = None
     entity_records: int | None = None  # records of one person, at most, where people have several
     # What else is public and a recipe takes: the items of a ranking, the points of a clustering
-    about: Any = None
+    context: Any = None
     parties: Mapping[str, Any] | None = None  # where several hold them, as certificates state it
 
     def __reduce__(self) -> NoReturn:
@@ -122,9 +122,14 @@ class PreparedRecords:
         return getattr(self.used, "together", None) if self.together is None else self.together
 
     @property
-    def counts(self) -> tuple[int, int]:
-        """Pairs (or people) given and used, for the certificate."""
-        return _size(self.given), len(self.used_rows)
+    def n_given(self) -> int:
+        """Pairs (or people) that were given, for the certificate."""
+        return _size(self.given)
+
+    @property
+    def n_used(self) -> int:
+        """Those of them that are used."""
+        return len(self.used_rows)
 
     @property
     def kappas(self) -> dict[Unit, int]:
@@ -154,7 +159,7 @@ def prepare_records(given: Any, found: Resolved) -> PreparedRecords:
         rows, selection = range(_size(data)), _selection("all", None, related)
         return _with_facts(PreparedRecords(data, data, rows, costs, selection, public), found)
     chosen = _chosen(given, data, found.facts.get("entity_records"))
-    costs = kind.costs(_kappas(given, chosen.taken), l2=l2)
+    costs = kind.costs(_kappas(given, chosen.used_kappa), l2=l2)
     return _selected(given, found, data, chosen, costs)
 
 
@@ -179,12 +184,12 @@ def _selected(
         used=chosen.used,
         used_rows=rows if positions is None else positions[rows].astype(np.int64),
         costs=costs,
-        selection=_selection(given.select, caveat, chosen.given.relationship),
+        selection=_selection(given.select, caveat, chosen.given_kappa.relationship),
         public=tuple(sentence for sentence, holds in said.items() if holds),
         # Who is who was read off the features: fine for a look, too weak for a promise to others.
         for_release=not found.inferred,
-        given_kappa=chosen.given,
-        used_kappa=chosen.taken,
+        given_kappa=chosen.given_kappa,
+        used_kappa=chosen.used_kappa,
         group_limit=group_limit,
     )
     return _with_facts(made, found)
@@ -218,11 +223,11 @@ def _chosen(given: Any, data: Any, entity_records: int | None) -> Chosen:
         return found
     if data.together is not None:
         raise InputError("give together or entity_records: either says what a person is")
-    full, taken = (
+    full, used = (
         _of_entities(one, records.pairs, entity_records)
-        for one, records in ((found.given, data), (found.taken, found.used))
+        for one, records in ((found.given_kappa, data), (found.used_kappa, found.used))
     )
-    return found._replace(given=full, taken=taken)
+    return found._replace(given_kappa=full, used_kappa=used)
 
 
 def _kappas(given: Any, found: Kappa) -> dict[Unit, int]:
@@ -468,8 +473,8 @@ def plan_fit(recipe: Recipe, given: Any, records: PreparedRecords, noise: NoiseS
             adjacency=given.adjacency,
             kappas=records.kappas,
             mechanism=given.mechanism,
-            n_pairs_given=records.counts[0],
-            n_pairs_used=records.counts[1],
+            n_pairs_given=records.n_given,
+            n_pairs_used=records.n_used,
             selection=records.selection,
             noise_source=noise.name,
             for_release=noise.for_release and records.for_release,
@@ -516,7 +521,7 @@ def refuse_large_delta(certificate: Certificate) -> None:
 def _warn(n: int, plan: Plan) -> None:
     """Say what a careful user would want to know; all of it follows from public numbers."""
     kind = plan.queries[0].records
-    if KINDS[kind].counts:  # they have no features to hide behind noise
+    if KINDS[kind].adds_counts:  # they have no features to hide behind noise
         return
     first = plan.queries[0]  # the first look at the data; a choice pays for one number only
     noise = first.noise_multiplier * math.sqrt(1 if first.is_choice else plan.n_features)

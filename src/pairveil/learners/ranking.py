@@ -335,7 +335,7 @@ class NetChoices(Statistic):
         """One entry a column."""
         return (self.n_features,)
 
-    def tile_sum(self, differences: Any, labels: IntArray, norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, differences: Any, labels: IntArray, norm: Norm) -> FloatArray:
         """Sum of the clipped contributions; ``labels`` says which record of the tile a row belongs to."""
         owners = labels
         if not len(owners):
@@ -510,11 +510,11 @@ class PrivatePreferenceRanker(PrivateLearner):
         weights = record_weights(data, norm, NUMBERS.coin_lengths, private=private)
         data = replace(data, weights=weights)
         kappas = {"worker": data.most_of_a_worker} if data.by == "choice" else {}
-        about = (_asked(data, weights), found, back)
-        return Resolved(data, facts={"kappas": kappas, "about": about})
+        context = (_asked(data, weights), found, back)
+        return Resolved(data, facts={"kappas": kappas, "context": context})
 
     def _recipe(self, given: Any, records: PreparedRecords) -> RankingRecipe:
-        asked, items, back = records.about
+        asked, items, back = records.context
         return RankingRecipe(asked, items, back, given.prior_std)
 
     def _keep(self, model: Any, prepared: Prepared) -> None:

@@ -90,7 +90,7 @@ class TupleSurvey(Statistic):
         """Largest norm of a contribution."""
         return 1 + 2 * side if norm == "l1" else math.sqrt(1 + 2 * side**2)
 
-    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:
         """Sum of the contributions; `shrink` only guards against rounding."""
         total = np.zeros(self.shape)
         for X, present in by_role(rows, order):
@@ -136,7 +136,7 @@ class TupleContrast(Statistic):
         """The upper triangle."""
         return (triangle(self.n_features),)
 
-    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, rows: Any, order: NDArray[np.int8], norm: Norm) -> FloatArray:
         """Sum of the clipped matrices X^T D X, D diagonal: their lengths follow from X X^T.
 
         One entry sqrt(2) times (i, j) in place of (i, j) and (j, i): as long in l2, shorter in l1.
@@ -256,8 +256,8 @@ class TupleRecipe:
 
     def run(self, plan: Plan, engine: Engine) -> FloatArray:
         """The components of a metric, array of shape (n_components, n_features)."""
-        stage = take_survey(plan, engine, self.size)
-        W, trust = find_start(plan, engine, stage, self.size, self._rows(plan.n_features))
+        stage = survey_tuples(plan, engine, self.size)
+        W, trust = start_from_contrast(plan, engine, stage, self.size, self._rows(plan.n_features))
         W, heard = self._descend(plan, engine, stage, W)
         learned = W * stage.scale / NUMBERS.typical_distance
         if self.n_components is not None:
@@ -270,7 +270,7 @@ class TupleRecipe:
     ) -> tuple[FloatArray, float]:
         """Clipped noisy steps, shrunk and averaged; and how much of the answers is more than noise."""
         query, (k, d) = plan["gradients"], W.shape
-        clip, width = self.max_grad_norm or NUMBERS.clip, l1_width(plan, "gradients")
+        clip, width = self.max_grad_norm or NUMBERS.clip, clip_width(plan, "gradients")
         noise = query.noise_std(width) / math.sqrt(
             query.steps
         )  # of all steps, in units of the clip
@@ -295,7 +295,7 @@ class TupleRecipe:
         return average / (query.steps - query.steps // 2), heard
 
 
-def take_survey(plan: Plan, engine: Engine, size: int) -> SurveyedTuples:
+def survey_tuples(plan: Plan, engine: Engine, size: int) -> SurveyedTuples:
     """Ask how differences spread; put columns on one scale."""
     query, d, n = plan["survey"], plan.n_features, plan.n_records
     longest, clip = 2 * plan.data_norm, TupleSurvey.bound(SIDE, query.mechanism.norm)
@@ -307,7 +307,7 @@ def take_survey(plan: Plan, engine: Engine, size: int) -> SurveyedTuples:
     return SurveyedTuples(scale_of(spread, noise, length), length, mass)
 
 
-def find_start(
+def start_from_contrast(
     plan: Plan, engine: Engine, stage: SurveyedTuples, size: int, k: int
 ) -> tuple[FloatArray, float]:
     """Ask for the contrast; its leading directions, by how far they stand out of the noise.
@@ -315,7 +315,7 @@ def find_start(
     Returns them with the trust in the first, from 0 to 1.
     """
     query, d = plan["contrast"], plan.n_features
-    clip = NUMBERS.contrast_clip * l1_width(plan, "contrast")
+    clip = NUMBERS.contrast_clip * clip_width(plan, "contrast")
     answer = engine.answer(query, TupleContrast(d, size, clip, stage.scale))
     values, vectors = np.linalg.eigh(unpacked(answer, d))
     leading, directions = np.maximum(values[::-1][:k], 1e-9), vectors[:, ::-1][:, :k].T
@@ -326,7 +326,7 @@ def find_start(
     return signed(W) * (NUMBERS.start_length / np.linalg.norm(W)), float(trust[0])
 
 
-def l1_width(plan: Plan, name: str) -> float:
+def clip_width(plan: Plan, name: str) -> float:
     """Clip bound in the mechanism's norm, relative to the one in l2."""
     query = plan[name]
     if query.mechanism.norm == "l2":

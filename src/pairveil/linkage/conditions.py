@@ -293,12 +293,12 @@ def _shown(name: Any) -> str:
     return ascii(str(name)[:60])
 
 
-def quoted(name: str) -> str:
+def sql_name(name: str) -> str:
     """A name as SQL writes it.
 
     Examples
     --------
-    >>> quoted("my column")
+    >>> sql_name("my column")
     '"my column"'
     """
     return '"' + name.replace('"', '""') + '"'
@@ -345,9 +345,9 @@ class Compared:
         for number, (title, table) in enumerate(tables.items()):
             own = [columns[name.lower()] for name in (key, source) if name.lower() in columns]
             self.database.register(f"given {number}", _taken(table, [*own, *self.used]))
-            name = quoted(own[0])
+            name = sql_name(own[0])
             if link != "dedupe_only":
-                of = quoted(own[1]) if len(own) > 1 else "'" + title.replace("'", "''") + "'"
+                of = sql_name(own[1]) if len(own) > 1 else "'" + title.replace("'", "''") + "'"
                 name = f"({of}::VARCHAR || '-__-' || {name}::VARCHAR)"
             kept = "".join(f", {one}" for one in self._plain(f"given {number}"))
             sources.append(
@@ -363,13 +363,13 @@ class Compared:
         """
         kinds = {
             name: str(kind)
-            for name, kind, *_ in self.database.execute(f"DESCRIBE {quoted(table)}").fetchall()
+            for name, kind, *_ in self.database.execute(f"DESCRIBE {sql_name(table)}").fetchall()
         }
         by_name = {name.lower(): kinds[name] for name in kinds}
         return [
-            f"{quoted(one)}::DOUBLE AS {quoted(one)}"
+            f"{sql_name(one)}::DOUBLE AS {sql_name(one)}"
             if by_name[one.lower()].endswith(("INT", "INTEGER"))
-            else quoted(one)
+            else sql_name(one)
             for one in self.used
         ]
 
@@ -378,6 +378,34 @@ class Compared:
 
         Where ids are numbers 01 is taken for 1: of one record by two names, kappa would count two records.
         """
+        rows, seen = self._joined(pairs)
+        if (seen != 1).any():
+            row = int(np.flatnonzero(seen != 1)[0])
+            why = (
+                "a record that is not there"
+                if seen[row] == 0
+                else "an id that several records have"
+            )
+            raise InputError(
+                f"{int((seen != 1).sum())} labelled pairs name {why}, the first in row {row + 1}{self.hint}"
+            )
+        found = np.empty((len(pairs), len(self.cases)), dtype=np.int64)
+        for column, case in enumerate(self.cases):
+            # What fails on the values of a pair fails for this pair alone: it has no level there.
+            level = self._run(
+                f"SELECT COALESCE(TRY({case.sql}), -2) AS level FROM compared ORDER BY place",
+                f"comparison {column + 1}",
+            ).fetchnumpy()["level"]
+            found[:, column] = level
+        self._say_failed(found)
+        return np.maximum(found, -1), np.column_stack([rows["l key"], rows["r key"]])
+
+    def there(self, pairs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which pairs name two records, and each of them one alone; by ids."""
+        return np.asarray(self._joined(pairs)[1] == 1)
+
+    def _joined(self, pairs: NDArray[Any]) -> tuple[Any, NDArray[np.int64]]:
+        """The records of the pairs side by side, and how many rows each pair has there."""
         import pyarrow as pa
 
         n = len(pairs)
@@ -385,7 +413,9 @@ class Compared:
         self.database.register("wanted", pa.table({"place": np.arange(n), **ends}))
         sides = [
             f'{side}.{KEY} AS "{side} key"'
-            + "".join(f", {side}.{quoted(one)} AS {quoted(f'{one}_{side}')}" for one in self.used)
+            + "".join(
+                f", {side}.{sql_name(one)} AS {sql_name(f'{one}_{side}')}" for one in self.used
+            )
             for side in "lr"
         ]
         first = self._run(f"SELECT typeof({KEY}) FROM records LIMIT 1", "the records").fetchall()
@@ -403,27 +433,7 @@ class Compared:
             'SELECT place, "l key", "r key" FROM compared ORDER BY place', "the labelled pairs"
         ).fetchnumpy()
         places = np.asarray(rows["place"], dtype=np.int64)
-        seen = np.bincount(places, minlength=n)
-        if (seen != 1).any():
-            row = int(np.flatnonzero(seen != 1)[0])
-            why = (
-                "a record that is not there"
-                if seen[row] == 0
-                else "an id that several records have"
-            )
-            raise InputError(
-                f"{int((seen != 1).sum())} labelled pairs name {why}, the first in row {row + 1}{self.hint}"
-            )
-        found = np.empty((n, len(self.cases)), dtype=np.int64)
-        for column, case in enumerate(self.cases):
-            # What fails on the values of a pair fails for this pair alone: it has no level there.
-            level = self._run(
-                f"SELECT COALESCE(TRY({case.sql}), -2) AS level FROM compared ORDER BY place",
-                f"comparison {column + 1}",
-            ).fetchnumpy()["level"]
-            found[:, column] = level
-        self._say_failed(found)
-        return np.maximum(found, -1), np.column_stack([rows["l key"], rows["r key"]])
+        return rows, np.bincount(places, minlength=n)
 
     def random_pairs(self, n: int, labelled: NDArray[Any]) -> NDArray[Any]:
         """`random_pairs` of the records; where tables are linked, of the first and of the others."""
@@ -472,6 +482,6 @@ def _taken(table: Any, names: Sequence[str]) -> Any:
     """Some columns of a table, as an arrow table."""
     wanted = list(dict.fromkeys(names))
     if hasattr(table, "project"):  # a relation of DuckDB
-        return table.project(", ".join(map(quoted, wanted))).to_arrow_table()
+        return table.project(", ".join(map(sql_name, wanted))).to_arrow_table()
     own = {name.lower(): name for name in table.column_names}
     return table.select([own[name.lower()] for name in wanted])

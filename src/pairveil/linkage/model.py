@@ -367,7 +367,7 @@ class PrivateLinkageModel(PrivateLearner):
             "public": tuple(sentence for sentence, holds in said.items() if holds),
             "for_release": n_levels is not None,
             "entity_records": bound,
-            "about": sizes,
+            "context": sizes,
         }
         return Resolved(data, positions, facts=facts)
 
@@ -409,7 +409,7 @@ class PrivateLinkageModel(PrivateLearner):
         }
         if given.entity_records is not None:
             told["entity_records"] = given.entity_records
-        return CountRecipe(records.about, matches_only, tuple(told.items()))
+        return CountRecipe(records.context, matches_only, tuple(told.items()))
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -16,12 +16,13 @@ import json
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairveil._lazy import need
 from pairveil.array_types import FloatArray
@@ -116,7 +117,12 @@ def to_splink(
 
 
 def from_splink(
-    linker: Any, labels: Any, threshold: float = 0.5, n_random: int = 0, records: Any = None
+    linker: Any,
+    labels: Any,
+    threshold: float = 0.5,
+    n_random: int = 0,
+    records: Any = None,
+    sift: Callable[[Any, NDArray[np.bool_]], Any] | None = None,
 ) -> LabelledLevels:
     """Levels of exactly the labelled pairs, by the conditions of Splink's settings.
 
@@ -136,6 +142,8 @@ def from_splink(
     records : table or path, optional
         The records, where settings are given. Columns of a CSV file are text: guessed types would follow from
         everybody's cells.
+    sift : callable, optional
+        From the labelled pairs, and which of them name two records, to those that are used.
 
     Raises
     ------
@@ -167,8 +175,10 @@ def from_splink(
     tables = _tables(linker, records)
     settings = settings_of(linker)
     names, sizes = levels_of_settings(settings)
-    ends, y = np.column_stack([listed.left, listed.right]), np.asarray(listed.labels)
     compared = _compared(settings, tables)
+    if sift is not None:
+        listed = sift(listed, compared.there(np.column_stack([listed.left, listed.right])))
+    ends, y = np.column_stack([listed.left, listed.right]), np.asarray(listed.labels)
     gammas, pairs = compared.levels(ends)
     if n_random:
         drawn = compared.random_pairs(n_random, pairs)

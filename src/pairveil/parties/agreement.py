@@ -457,22 +457,20 @@ def take_part(
     BudgetError
         The party's ledger does not allow it.
     """
-    charged = 0 if party.ledger is None else len(party.ledger.entries)
+    said = "no ledger was charged"
     try:
         with _refusing([channel], party.name):
-            return _take_part(channel, party, on_step, agreed)
+            ready = _get_ready(channel, party, agreed)
+            if party.ledger is not None:  # before anything else is said
+                said = "the ledger was charged for this fit and stays charged"
+            return _learn(channel, *ready, on_step)
     except PartyError as problem:
-        now = charged if party.ledger is None else len(party.ledger.entries)
-        said = "the ledger was charged for this fit and stays charged" if now > charged else ""
-        raise PartyError(f"{problem}; {said or 'no ledger was charged'}") from None
+        raise PartyError(f"{problem}; {said}") from None
 
 
-def _take_part(
-    channel: Channel,
-    party: Party,
-    on_step: OnStep | None,
-    agreed: Callable[[Prepared, str], None] | None,
-) -> Joint:
+def _get_ready(
+    channel: Channel, party: Party, agreed: Callable[[Prepared, str], None] | None
+) -> tuple[Any, Prepared, str]:
     terms = receive(channel, wire.Terms, COORDINATOR)
     party.consent.check(terms)
     learner = learner_of(terms, party.ledger)
@@ -503,6 +501,12 @@ def _take_part(
         agreed(prepared, fingerprint)
     send(channel, wire.Ready(promise_of(prepared)), COORDINATOR)
     receive(channel, wire.Begin, COORDINATOR)
+    return learner, prepared, fingerprint
+
+
+def _learn(
+    channel: Channel, learner: Any, prepared: Prepared, fingerprint: str, on_step: OnStep | None
+) -> Joint:
     learner.fit(prepared, on_step=on_step)  # charges first
     finished = receive(
         channel, wire.Finished, COORDINATOR, 8 * learner.components_.size + wire.SMALL
@@ -510,9 +514,10 @@ def _take_part(
     certificate = None
     with suppress(InputError):
         certificate = Certificate.from_json(finished.certificate)
-    if certificate is None or digest_of_certificate(certificate) != roster.promise:
+    if certificate is None or digest_of_certificate(certificate) != promise_of(prepared):
         raise PartyError("the coordinator finished with another certificate than was agreed on")
-    joint = Joint(learner, certificate, fingerprint, finished, records.feature_names)
+    names = prepared.records.used.feature_names
+    joint = Joint(learner, certificate, fingerprint, finished, names)
     ours, rows = learner.components_, finished.n_components
     alike = rows == len(ours) and len(finished.components) == 8 * ours.size
     if not alike or not _same_metric(joint.components, ours):

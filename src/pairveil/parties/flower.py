@@ -29,6 +29,7 @@ from pairveil.parties.transport import Invitation, Reach
 ENDS, GOES_ON, BEGINS = 0, 1, 2  # as in `flower_app`, which imports nothing of ours
 _KEY = 32
 _MOST = (1 << 26) + (1 << 21)  # bytes of a question
+_QUESTION = 10.0  # seconds that one takes on this machine, at most
 _APP = """[project]
 name = "pairveil"
 version = "1.0.0"
@@ -48,8 +49,8 @@ wait = {wait}
 
 def submit(superlink: str, invitation: Invitation, n_parties: int, wait: float) -> None:
     """Start the tunnel at a SuperLink that Flower's configuration names; it ends with the fit."""
-    beside = Path(sys.executable).with_name("flwr")
-    command = str(beside) if beside.exists() else shutil.which("flwr")
+    places = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    command = shutil.which("flwr", path=os.pathsep.join(places))
     if command is None:
         raise MissingExtraError(
             'Flower needs its command flwr; install it with: pip install "pairveil[flower]"'
@@ -64,8 +65,8 @@ def submit(superlink: str, invitation: Invitation, n_parties: int, wait: float) 
         quiet = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
         try:
             made = subprocess.run(
-                [command, "run", folder, superlink], env=os.environ | quiet, capture_output=True,
-                text=True, timeout=wait, check=False,
+                [command, "run", "--", folder, superlink], env=os.environ | quiet,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=wait, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise PartyError("Flower did not start in time: nothing was charged") from None
@@ -89,10 +90,6 @@ def through(socket_file: Path) -> Reach:
     return reach
 
 
-class _Anew(Exception):
-    """Another tunnel took over before anything was said."""
-
-
 class Carried:
     """What `transport.TlsChannel` needs of a connection, as questions that come by a Unix socket."""
 
@@ -109,11 +106,9 @@ class Carried:
         self._begun = False
 
     def shake_hands(self) -> None:
-        """Agree on keys with whoever is at the other end."""
-        while not self._begun:
-            with suppress(_Anew):
-                self._until_it_can(self._tls.do_handshake)
-                self._begun = True
+        """Agree on keys with whoever is at the other end; until then another tunnel may begin anew."""
+        self._until_it_can(lambda: self._tls.do_handshake())
+        self._begun = True
 
     def getpeercert(self, binary_form: Literal[True]) -> bytes | None:
         """The certificate of the other end."""
@@ -122,9 +117,6 @@ class Carried:
     def settimeout(self, patience: float) -> None:
         """How long the next bytes may take."""
         self._patience = patience
-
-    def setsockopt(self, *about: int) -> None:
-        """Nothing: there is no connection of TCP here."""
 
     def sendall(self, said: bytes) -> None:
         """Say something, which goes with the next answer."""
@@ -157,26 +149,30 @@ class Carried:
                 self._turn(until)
 
     def _turn(self, until: float) -> None:
-        """Answer, and take the next question."""
+        """Answer, and take the next question; whoever says nothing, or too much, was no relay."""
         self._answer(GOES_ON)
         while self._asked is None:
-            self._server.settimeout(max(until - time.monotonic(), 0.001))
+            if (left := until - time.monotonic()) <= 0:
+                raise TimeoutError
+            self._server.settimeout(left)
             asked = self._server.accept()[0]
-            with suppress(OSError):  # whoever says nothing, or too much, was no relay
-                self._take(asked, _all_of(asked))
+            try:
+                self._take(asked, _all_of(asked, min(until, time.monotonic() + _QUESTION)))
+            except OSError:
+                asked.close()
 
     def _take(self, asked: socket.socket, question: bytes) -> None:
-        flag, key, said = question[:1], question[1 : 1 + _KEY], question[1 + _KEY :]
-        if key != self._key or (flag[0] == BEGINS and self._begun):  # of another fit
+        flag, key, said = question[0], question[1 : 1 + _KEY], question[1 + _KEY :]
+        if key != self._key or (flag == BEGINS and self._begun):  # of another fit
             with asked:
                 asked.sendall(bytes([ENDS]))
             return
         self._asked = asked
-        if flag[0] == BEGINS:
+        if flag == BEGINS:
             self._begin()
-            raise _Anew
+            return
         self._incoming.write(said)
-        if flag[0] == ENDS:
+        if flag == ENDS:
             self._incoming.write_eof()
 
     def _answer(self, flag: int) -> None:
@@ -187,15 +183,13 @@ class Carried:
         self._asked = None
 
 
-def _all_of(asked: socket.socket) -> bytes:
-    asked.settimeout(10.0)
-    found = bytearray()
-    while part := asked.recv(1 << 20):
+def _all_of(asked: socket.socket, until: float) -> bytes:
+    found, part = bytearray(), b"..."
+    while part and len(found) <= _MOST:
+        asked.settimeout(max(until - time.monotonic(), 0.001))
+        part = asked.recv(1 << 20)
         found += part
-        if len(found) > _MOST:
-            break
-    if not _KEY < len(found) <= _MOST:
-        asked.close()
+    if part or len(found) <= _KEY:
         raise ConnectionError
     return bytes(found)
 
@@ -206,8 +200,11 @@ def _listening(place: Path) -> socket.socket:
         with socket.socket(socket.AF_UNIX) as other:
             other.connect(str(place))
         raise InputError(f"--flower {place}: another party waits there")
-    except ConnectionRefusedError:  # one that was killed left it
-        place.unlink()
+    except (
+        ConnectionRefusedError
+    ):  # one that was killed left it; a file of another kind refuses too
+        if place.is_socket():
+            place.unlink()
     except OSError:
         pass
     server = socket.socket(socket.AF_UNIX)

@@ -32,6 +32,7 @@ def ask_the_party(message: Message, context: Context) -> Message:
     answer = b""
     try:
         with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(float(context.run_config["wait"]))
             line.connect(str(context.node_config["pairveil"]))
             line.sendall(_said(message))
             line.shutdown(socket.SHUT_WR)
@@ -59,7 +60,7 @@ class _Tunnel:
     def __init__(self, grid: Grid, config: Any) -> None:
         host, _, port = str(config["coordinator"]).rpartition(":")
         self._grid, self._address = grid, (host.strip("[]"), int(port))
-        self._key, self._most = bytes.fromhex(str(config["key"])), int(config["parties"])
+        self._key, self._parties = bytes.fromhex(str(config["key"])), int(config["parties"])
         self._patience = float(config["wait"])
         self._until = time.monotonic() + self._patience
         self._one_by_one, self._open, self._complete = threading.Lock(), set[int](), False
@@ -76,11 +77,11 @@ class _Tunnel:
     def carry(self, node: int) -> None:
         """Wait for a party at this SuperNode, then carry what both say."""
         while True:
-            if len(self._open) < self._most and time.monotonic() < self._until:
+            if time.monotonic() < self._until:
                 heard = self._ask(node, BEGINS, b"")
                 if heard[:1] == GOES_ON:
                     self._open.add(node)
-                    self._complete |= len(self._open) >= self._most
+                    self._complete |= len(self._open) >= self._parties
                     try:
                         self._connect(node, heard)
                     finally:
@@ -90,7 +91,7 @@ class _Tunnel:
     def _connect(self, node: int, heard: bytes) -> None:
         try:
             with socket.create_connection(self._address, 10) as line:
-                line.settimeout(None)
+                line.settimeout(self._parties * self._patience)  # it hears them one by one
                 while True:
                     line.sendall(heard[1:])
                     if heard[:1] != GOES_ON:

@@ -15,6 +15,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,9 @@ from pairveil.engine.backends.parties import TOO_LONG
 from pairveil.errors import InputError, PartyError
 
 _TOKEN = 16  # bytes
+_GREETED = 100  # connections that have not shown it yet, at most
+_AT_ONCE = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+"""A total and the next question are two short messages: the second must not wait for an answer."""
 _INVITATION = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})/(?P<pin>[0-9a-f]{64})\.(?P<token>[0-9a-f]{32})"
 )
@@ -77,9 +81,6 @@ class TlsChannel:
     def __init__(self, connection: Any, patience: float) -> None:
         self._connection, self._patience = connection, patience
         connection.settimeout(patience)
-        # A total and the next question are two short messages: the second must not wait for an answer.
-        with suppress(OSError):  # it may be gone already, which the next message will find
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, message: bytes) -> None:
         """Hand a message over."""
@@ -127,48 +128,61 @@ class Listener:
     ) -> None:
         self._server, self._context, self.invitation = server, context, invitation
 
-    def admit(
-        self, n_parties: int, patience: float, wait: float, greeting: float = 10.0
-    ) -> list[TlsChannel]:
+    def admit(self, n_parties: int, patience: float, wait: float) -> list[TlsChannel]:
         """Channels to so many parties; whoever holds no invitation is sent away.
 
-        A message may take ``patience`` seconds, the first ones ``greeting``, since a stranger who says
-        nothing must hold nobody up for long; and all must have joined within ``wait``.
+        A message may take ``patience`` seconds, and all must have joined within ``wait``. Strangers who say
+        nothing hold nobody up: many are heard at once, and of too many the first is sent away.
         """
         found: list[TlsChannel] = []
+        coming: dict[Future[TlsChannel | None], ssl.SSLSocket] = {}
         until = time.monotonic() + wait
-        while len(found) < n_parties:
-            left = until - time.monotonic()
+        self._server.settimeout(0.05)
+        with ThreadPoolExecutor(_GREETED) as pool:
             try:
-                if left <= 0:
-                    raise TimeoutError
-                self._server.settimeout(left)
-                raw = self._server.accept()[0]
-            except TimeoutError:
-                for channel in found:
-                    channel.close()
-                raise PartyError(
-                    f"{len(found)} of {n_parties} parties joined in {wait:g} seconds: nothing was charged"
-                ) from None
-            admitted = self._admitted(raw, patience, greeting)
-            if admitted is not None:
-                found.append(admitted)
-        return found
-
-    def _admitted(self, raw: socket.socket, patience: float, greeting: float) -> TlsChannel | None:
-        connection: ssl.SSLSocket | None = None
-        try:
-            raw.settimeout(greeting)
-            connection = self._context.wrap_socket(raw, server_side=True)
-            channel = TlsChannel(connection, greeting)
-            token = channel.receive(_TOKEN)
-        except (OSError, EOFError):
-            (connection or raw).close()
-            return None
-        if not hmac.compare_digest(token, self.invitation.token):
+                while len(found) < n_parties and time.monotonic() < until:
+                    with suppress(OSError):  # nobody came, or has gone again
+                        one = self._context.wrap_socket(
+                            self._server.accept()[0],
+                            server_side=True,
+                            do_handshake_on_connect=False,
+                        )
+                        coming[pool.submit(self._admitted, one, patience)] = one
+                    for done in [one for one in coming if one.done()]:
+                        del coming[done]
+                        found += filter(None, [done.result()])
+                    if len(coming) >= _GREETED:
+                        _hang_up(next(iter(coming.values())))
+            finally:
+                for one in coming.values():
+                    _hang_up(one)
+        if len(found) < n_parties:
+            for channel in found:
+                channel.close()
+            raise PartyError(
+                f"{len(found)} of {n_parties} parties joined in {wait:g} seconds: nothing was charged"
+            )
+        for channel in found[n_parties:]:
             channel.close()
-            return None
-        return TlsChannel(connection, patience)
+        return found[:n_parties]
+
+    def _admitted(self, connection: ssl.SSLSocket, patience: float) -> TlsChannel | None:
+        try:
+            connection.settimeout(patience)
+            connection.do_handshake()
+            channel = TlsChannel(connection, patience)
+            if hmac.compare_digest(channel.receive(_TOKEN), self.invitation.token):
+                return channel
+        except (OSError, EOFError):
+            pass
+        connection.close()
+        return None
+
+
+def _hang_up(connection: ssl.SSLSocket) -> None:
+    """Whoever waits for more of it finds its end."""
+    with suppress(OSError):
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 @contextmanager
@@ -183,6 +197,7 @@ def listening(host: str, port: int) -> Iterator[Listener]:
     except OSError as problem:
         raise InputError(f"nothing can listen at {host}:{port}: {problem.strerror}") from None
     with server:
+        server.setsockopt(*_AT_ONCE)  # all that it accepts have it
         context, pin = _server_context()
         at = int(server.getsockname()[1])
         yield Listener(server, context, Invitation(host, at, pin, secrets.token_bytes(_TOKEN)))
@@ -195,6 +210,7 @@ Reach = Callable[[Invitation, ssl.SSLContext, float], Any]
 def _straight(invitation: Invitation, context: ssl.SSLContext, patience: float) -> ssl.SSLSocket:
     place = (invitation.host.strip("[]"), invitation.port)
     raw = socket.create_connection(place, patience)
+    raw.setsockopt(*_AT_ONCE)
     try:
         return context.wrap_socket(raw)
     except BaseException:

@@ -29,14 +29,15 @@ from pairveil.printable import html_table, printable
 from pairveil.privacy.events import (
     Event,
     GaussianEvent,
-    Group,
     StoredEvent,
+    UnitCost,
     check_events,
     event_from_dict,
 )
 from pairveil.privacy.mechanisms import MECHANISMS, NOISES
 from pairveil.privacy.units import (
     ADJACENCIES,
+    ASSUMED,
     NOISE_SOURCES,
     POINTS_ARE_PUBLIC,
     PROMISE,
@@ -511,7 +512,7 @@ class Certificate:
         """How its records are worded."""
         return WORDS[self.worded_as]
 
-    def group_of(self, unit: Unit | None = None) -> Group:
+    def group_of(self, unit: Unit | None = None) -> UnitCost:
         """What one unit can move: its kappa (version 1), or its cost in each event."""
         if unit is not None and unit not in self.units:
             raise InputError(f"unit must be one of {', '.join(self.units)}")
@@ -556,6 +557,7 @@ class Certificate:
             PROMISE["same" if alike else "both"].format_map(found),
             PROMISE["scored"] if "score" in self.plan else "",
             words.not_protected,
+            *(f"{said[0].upper()}{said[1:]}." for said in ASSUMED if said in self.public),
             _together(self.parties),
             _caveat(self.selection),
         ]
@@ -647,7 +649,7 @@ def costs_by_event(
 
 
 def all_epsilons(
-    events: Iterable[Event], kappas: Mapping[Unit, Group], delta: float, delta_slack: float
+    events: Iterable[Event], kappas: Mapping[Unit, UnitCost], delta: float, delta_slack: float
 ) -> dict[str, dict[str, float]]:
     """Return epsilon for every unit and adjacency at ``delta``, the slack of discrete noise included."""
     from pairveil.privacy.profile import epsilon_of

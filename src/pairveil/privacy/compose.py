@@ -47,9 +47,9 @@ from pairveil.privacy.events import (
     DisjointGaussianEvent,
     Event,
     GaussianEvent,
-    Group,
     LaplaceEvent,
     ParallelEvent,
+    UnitCost,
     check_events,
     cost_by_event,
 )
@@ -450,7 +450,7 @@ def discretise_choice(eta: float, interval: float) -> DensePLDPmf:
 
 # ---- like events merged --------------------------------------------------------------------------
 
-Part = tuple[Iterable[Event], Group]
+Part = tuple[Iterable[Event], UnitCost]
 """Events, and what a protected unit can do to their records."""
 
 _LEAST_MU = 1e-150  # its square is a float

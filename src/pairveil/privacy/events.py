@@ -388,7 +388,7 @@ def check_events(events: Iterable[Event]) -> tuple[Event, ...]:
 
 # ---- what changing one protected unit does to the records, in units of their clip ----------------
 
-Group = int | Cost | tuple[Cost, ...]
+UnitCost = int | Cost | tuple[Cost, ...]
 """What a unit can move: kappa, where records are pairs; a cost; or one cost for each event."""
 
 
@@ -403,17 +403,17 @@ def check_kappa(kappa: object) -> int:
     return int(kappa)
 
 
-def cost_of(group: int | Cost) -> Cost:
-    """A group size as a cost: that many pairs."""
-    return group if isinstance(group, Cost) else Cost(check_kappa(group))
+def cost_of(kappa: int | Cost) -> Cost:
+    """A kappa as a cost: that many pairs."""
+    return kappa if isinstance(kappa, Cost) else Cost(check_kappa(kappa))
 
 
-def cost_by_event(group: Group, n_events: int) -> tuple[Cost, ...]:
+def cost_by_event(group: UnitCost, n_events: int) -> tuple[Cost, ...]:
     """What a unit can move in each event."""
     return group if isinstance(group, tuple) else (cost_of(group),) * n_events
 
 
-def larger(one: Group, other: Group) -> Group:
+def larger(one: UnitCost, other: UnitCost) -> UnitCost:
     """A cost that covers both, event by event where there is one for each."""
     if isinstance(one, int) and isinstance(other, int):
         return max(one, other)

@@ -30,8 +30,8 @@ from pairveil.foreign import decode, read_json
 from pairveil.privacy.compose import Part, check_adjacency, check_delta
 from pairveil.privacy.events import (
     Event,
-    Group,
     StoredEvent,
+    UnitCost,
     check_events,
     check_kappa,
     event_from_dict,
@@ -78,7 +78,7 @@ class LedgerEntry:
     """
 
     events: tuple[Event, ...]
-    kappas: Mapping[str, Group]
+    kappas: Mapping[str, UnitCost]
     note: str
     delta_slack: float
     time: str
@@ -120,7 +120,7 @@ class LedgerEntry:
         found: EntryFields = decode(data, EntryFields, title)
         return cls(
             events=tuple(event_from_dict(event) for event in data["events"]),
-            kappas={check_unit(unit): _group(kappa) for unit, kappa in data["kappas"].items()},
+            kappas={check_unit(unit): _unit_cost(kappa) for unit, kappa in data["kappas"].items()},
             note=found.note,
             delta_slack=check_delta(found.delta_slack),
             time=found.time,
@@ -145,15 +145,15 @@ def _check_meanings(meanings: Mapping[Any, Any] | None) -> dict[str, str] | None
     return {check_unit(unit): str(meaning) for unit, meaning in meanings.items()}
 
 
-def _plain(group: Group) -> Any:
-    """A group size as JSON-able data."""
-    if isinstance(group, tuple):
-        return [cost.to_dict() for cost in group]
-    return group.to_dict() if isinstance(group, Cost) else group
+def _plain(kappa: UnitCost) -> Any:
+    """What a unit can move as JSON-able data."""
+    if isinstance(kappa, tuple):
+        return [cost.to_dict() for cost in kappa]
+    return kappa.to_dict() if isinstance(kappa, Cost) else kappa
 
 
-def _group(data: Any) -> Group:
-    """A group size, as given or from JSON."""
+def _unit_cost(data: Any) -> UnitCost:
+    """What a unit can move, as given or from JSON."""
     if isinstance(data, Cost | tuple):
         return data
     if isinstance(data, list):
@@ -478,7 +478,7 @@ class PrivacyLedger:
     def spend(
         self,
         events: Iterable[Event],
-        kappas: Mapping[Unit, Group] | int,
+        kappas: Mapping[Unit, UnitCost] | int,
         note: str = "",
         *,
         delta_slack: float = 0.0,
@@ -537,7 +537,7 @@ class PrivacyLedger:
     def quote(
         self,
         events: Iterable[Event],
-        kappas: Mapping[Unit, Group] | int,
+        kappas: Mapping[Unit, UnitCost] | int,
         *,
         delta_slack: float = 0.0,
         graph: str | None = None,
@@ -577,14 +577,16 @@ class PrivacyLedger:
     def _entry(
         self,
         events: Iterable[Event],
-        kappas: Mapping[Unit, Group] | int,
+        kappas: Mapping[Unit, UnitCost] | int,
         delta_slack: float,
         graph: str | None,
         meanings: Mapping[str, str] | None,
     ) -> LedgerEntry:
         """What would be charged; refuses what this or a later charge could not be composed with."""
         given = kappas if isinstance(kappas, Mapping) else {self.unit: kappas}
-        by_unit: dict[str, Group] = {check_unit(unit): _group(one) for unit, one in given.items()}
+        by_unit: dict[str, UnitCost] = {
+            check_unit(unit): _unit_cost(one) for unit, one in given.items()
+        }
         needed = ("relationship", "person") if self.unit == "relationship" else (self.unit,)
         if not all(unit in by_unit for unit in needed):
             wanted = ", ".join(f"'{unit}': ..." for unit in needed)

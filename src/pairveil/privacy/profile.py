@@ -66,7 +66,7 @@ from pairveil.privacy.compose import (
     on_grid,
     sampled_gaussian_pairs,
 )
-from pairveil.privacy.events import Event, Group
+from pairveil.privacy.events import Event, UnitCost
 from pairveil.privacy.units import Adjacency
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ _SPREAD = 1e-28, 1600.0
 
 
 def epsilon_of(
-    events: Iterable[Event], *, kappa: Group, adjacency: Adjacency = "zero-out", delta: float
+    events: Iterable[Event], *, kappa: UnitCost, adjacency: Adjacency = "zero-out", delta: float
 ) -> float:
     """Return an upper bound on the epsilon of the events' composition at ``delta``.
 
@@ -295,7 +295,7 @@ _TAIL = 1e-12  # mass given up in the whole composition
 
 
 def delta_of(
-    events: Iterable[Event], *, epsilon: float, kappa: Group, adjacency: Adjacency = "zero-out"
+    events: Iterable[Event], *, epsilon: float, kappa: UnitCost, adjacency: Adjacency = "zero-out"
 ) -> float:
     """Return the smallest delta that goes with ``epsilon``: one point of the privacy profile.
 
@@ -315,7 +315,7 @@ def _worst_delta(parts: Iterable[Part], adjacency: Adjacency, epsilon: float) ->
 
 
 def mu_of(
-    events: Iterable[Event], *, kappa: Group, adjacency: Adjacency = "zero-out"
+    events: Iterable[Event], *, kappa: UnitCost, adjacency: Adjacency = "zero-out"
 ) -> float | None:
     """Return mu of events that are exactly mu-GDP together; None when they are not."""
     squares = [0.0]
@@ -602,7 +602,7 @@ def check_prior(prior: float) -> None:
 
 
 def best_guess_of(
-    events: Sequence[Event], *, kappa: Group, prior: float = 0.5, delta_slack: float = 0.0
+    events: Sequence[Event], *, kappa: UnitCost, prior: float = 0.5, delta_slack: float = 0.0
 ) -> float:
     """How often the best possible guesser between two contents is right, at most."""
     return best_guess_of_parts([(events, kappa)], prior=prior, delta_slack=delta_slack)
@@ -619,7 +619,7 @@ def best_guess_of_parts(
     return min(1.0, ((1.0 - rare) + rare * delta) * (1.0 + _ROUNDING))
 
 
-def tradeoff_of(events: Sequence[Event], *, kappa: Group, delta_slack: float = 0.0) -> Tradeoff:
+def tradeoff_of(events: Sequence[Event], *, kappa: UnitCost, delta_slack: float = 0.0) -> Tradeoff:
     """The trade-off curve of events for the contents of ``kappa`` pairs, replaced."""
 
     def profile(epsilon: float) -> float:

@@ -89,6 +89,10 @@ KAPPA_RULES: dict[str, str] = {
     rule: _TEXT["said"][f"parties_{rule}"] for rule in ("union", "sum", "disjoint")
 }
 """How kappa follows from that of several parties, and what is said of it."""
+NETWORK_CODE: str = _TEXT["said"]["network_code"]
+"""Said where a network has code of which nobody knows that it keeps rows apart."""
+ASSUMED = (NETWORK_CODE, KAPPA_RULES["disjoint"])
+"""Sentences of what a promise assumes, beside what it treats as public."""
 SCORED_APART: str = _TEXT["said"]["scored_apart"]
 """What every certificate says whose score is of people who were not learned from."""
 SELECTED_CAVEAT = WORDS["pairs"].dropped

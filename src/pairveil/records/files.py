@@ -33,7 +33,7 @@ from pairveil.errors import InputError
 from pairveil.foreign import check_archive, check_growth
 from pairveil.printable import FORMULA, from_cell, shortened
 from pairveil.records.tables import ColumnReader, IdColumn
-from pairveil.schema.columns import is_text
+from pairveil.schema.columns import is_text_type
 
 # ---- What readers need of a table, and what users are told of a file that is not a table ---------
 
@@ -478,7 +478,7 @@ def _open_parquet(path: Path) -> TableSource:
         # Text comes as a dictionary, as most Parquet files hold it: written out, a file of kilobytes can
         # take gigabytes.
         schema = file.schema_arrow
-        text = [name for name in wanted if is_text(schema.field(name).type)]
+        text = [name for name in wanted if is_text_type(schema.field(name).type)]
         with no_quoting(path, None):
             encoded = pq.ParquetFile(_parquet(path), memory_map=True, read_dictionary=text)
             # iter_batches returns columns in the file's order: put them in the asked order.

@@ -33,7 +33,7 @@ class People(Records):
     not be read off the classes of the people.
     """
 
-    row = PEOPLE
+    record_kind = PEOPLE
     classes = face("content", "Position of each person's class in the public list; -1 for none.")
     n_classes: int
 
@@ -151,7 +151,7 @@ class GroupSet(Records):
     ([[0, 1, -1], [2, 3, -1]], [[-1, 0, 0], [1, 0, 0]])
     """
 
-    row = GROUPS
+    record_kind = GROUPS
     labels = face(
         "content", "+1 similar, -1 dissimilar, 0 null, of the pairs of places in each group."
     )

@@ -269,7 +269,7 @@ def unknown_ids(
     s = "s" if at.size == 1 else ""
     lacks = f"name{s} an id without features (first: {name_rows(lines[at[:1]])})"
     if len(columns) == 1:  # ids of pairs
-        lacks = f"{'has' if s else 'have'} no row of levels ({name_rows(lines[at])})"
+        lacks = f"{'has' if s else 'have'} no levels ({name_rows(lines[at])})"
     message = f"{at.size} of {len(unknown)} {what} {lacks}"
     if columns[0].dtype.kind != people.dtype.kind:
         message += (

@@ -173,7 +173,7 @@ class RecordKind:
         return self.inside or self.name
 
     @property
-    def counts(self) -> bool:
+    def adds_counts(self) -> bool:
         """Whether contributions are counts, which are never negative."""
         return self.other_norms is not None
 

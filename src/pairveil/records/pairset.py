@@ -16,6 +16,7 @@ import numpy as np
 
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import is_sparse
+from pairveil.printable import many
 from pairveil.records.canonical import canonical_records, mentioned, order_of_ids, ranks, say_merged
 from pairveil.records.dirt import sifted
 from pairveil.records.identity import (
@@ -72,7 +73,7 @@ class PairSet(Records):
     [(1, 3), (1, 3)]
     """
 
-    row = PAIRS
+    record_kind = PAIRS
     pairs = face("members", "Row numbers of two people each.")
     labels = face("content", "+1 similar, -1 dissimilar, 0 null; None where there are none.")
     n_pairs = face("n_records", "Number of pairs.")
@@ -228,7 +229,7 @@ class CountedPairs(Records):
     its name.
     """
 
-    row = COUNTED_PAIRS
+    record_kind = COUNTED_PAIRS
     values = face("features", "Contents of each pair.")
     labels = face("content", "+1 match, -1 no match, 0 null.")
     pairs = face("members", "Row numbers in ``ids``.")
@@ -281,8 +282,8 @@ def counted_pairs(
     contrary = _contrary(values, ends, records)
     if contrary.any():
         warn(
-            f"{int(contrary.sum())} pairs are there twice with different contents, or with a label that "
-            "cannot be read, and contribute nothing",
+            many(int(contrary.sum()), "pair is", "pairs are")
+            + " there twice with different contents, or with a label that cannot be read, and add nothing",
             PrivateNote,
         )
     return found.emptied(contrary | (found.labels == COUNTED_PAIRS.null)), at

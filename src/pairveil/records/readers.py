@@ -38,7 +38,7 @@ from pairveil.records.tables import (
     says_labels,
 )
 from pairveil.records.validation import MOST_LEVELS, name_rows
-from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, is_text, number_cells
+from pairveil.schema.columns import GAPS, MOST_PLACES, Counts, is_text_type, number_cells
 from pairveil.schema.schema import Schema, say_counts
 
 if TYPE_CHECKING:  # they load more than counting pairs needs
@@ -649,7 +649,7 @@ def guess_decimal(source: Any) -> str:
     table, marks = open_table(source), {",": 0, ".": 0}
     first = next(iter(table.batches(table.names)), None)
     for cells in () if first is None else first.columns:
-        if is_text(cells.type):
+        if is_text_type(cells.type):
             some = cells.slice(0, _LOOKED_AT)
             for mark in marks:
                 written = pc.match_substring_regex(some, rf"^\s*[+-]?\d+[{mark}]\d+\s*$")

@@ -50,7 +50,7 @@ class Records:
     feature_names: tuple[str, ...] | None = None
     together: np.ndarray | None = None  # numbers of the values shared by people who change together
 
-    row: ClassVar[RecordKind]
+    record_kind: ClassVar[RecordKind]
     """What is known of records of this kind."""
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -92,7 +92,7 @@ class Records:
     @property
     def kind(self) -> str:
         """Of records, for what a protected unit costs."""
-        return self.row.name
+        return self.record_kind.name
 
     @property
     def n_people(self) -> int:
@@ -122,7 +122,7 @@ class Records:
     def blocks(self, size: int) -> Iterator[slice]:
         """Slices of at most ``size`` records that cover all of them in order."""
         if size < 1:
-            raise InputError(f"a block holds at least one {self.row.one}")
+            raise InputError(f"a block holds at least one {self.record_kind.one}")
         return row_blocks(self.n_records, size)
 
     def with_features(self, features: Any) -> Self:
@@ -136,7 +136,7 @@ class Records:
             changed["members"] = self.members[indices]
         elif self.ids is not None:
             changed["ids"] = self.ids[indices]
-        if self.row.own_rows:
+        if self.record_kind.own_rows:
             changed["features"] = self.features[indices]
         found = self._changed(**changed)
         if found.n_records == 0:
@@ -146,9 +146,11 @@ class Records:
     def emptied(self, null: np.ndarray) -> Self:
         """The same records, of which some are null: they stay in their place and contribute nothing."""
         if self.content is None:
-            raise InputError(f"{self.kind} without {self.row.said} contribute nothing as they are")
+            raise InputError(
+                f"{self.kind} without {self.record_kind.said} contribute nothing as they are"
+            )
         content = self.content.copy()
-        content[null] = self.row.null
+        content[null] = self.record_kind.null
         return self._changed(content=content)
 
     def part(self, rows: slice, *, own_people: bool = True) -> Self:
@@ -158,11 +160,11 @@ class Records:
             "ids": None,
             "together": None,
         }
-        if self.row.own_rows:
+        if self.record_kind.own_rows:
             taken["features"] = self.features[rows]
         if self.members is not None:
             taken["members"] = members = np.array(self.members[rows])
-            if own_people and not self.row.own_rows:
+            if own_people and not self.record_kind.own_rows:
                 people, places = np.unique(members, return_inverse=True)
                 vacant = int(people[0] < 0)
                 taken["members"] = (places.reshape(members.shape) - vacant).astype(members.dtype)
@@ -174,11 +176,13 @@ class Records:
         people = order_of_ids(self.ids)
         if self.members is None:
             return (self if people is None else self.subset(people)), people
-        found = canonical_records(as_index(self.members), self.content, ranks(people), self.row)
+        found = canonical_records(
+            as_index(self.members), self.content, ranks(people), self.record_kind
+        )
         if found.positions is None:
             return self, None
-        say_merged(found.n_repeated, kind=self.row)
-        say_contrary(found.n_contrary, kind=self.row)
+        say_merged(found.n_repeated, kind=self.record_kind)
+        say_contrary(found.n_contrary, kind=self.record_kind)
         moved: dict[str, Any] = {"members": found.members, "content": found.content}
         if people is not None:
             assert self.ids is not None

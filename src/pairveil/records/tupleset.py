@@ -58,7 +58,7 @@ class TupleSet(Records):
     [[-1, -1, -1], [2, 0, 1]]
     """
 
-    row = TUPLES
+    record_kind = TUPLES
     tuples = face("members", "Row numbers of the members of each tuple.")
     order = face("content", "The columns of those who play each part.")
 

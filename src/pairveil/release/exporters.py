@@ -180,7 +180,7 @@ def _of_raw_rows(schema: Schema) -> str:
     arguments, made = [], []
     for place, column in enumerate(schema.features, start=1):
         type_, cell = maths.cell(column, f"${place}")
-        arguments.append(f"{quoted(column.name, chr(34))} {type_}")
+        arguments.append(f"{sql_text(column.name, chr(34))} {type_}")
         made += column.formulas(cell, maths)
     features = ",\n    ".join(one.text for one in made)
     return f"""
@@ -446,14 +446,14 @@ class SqlMaths:
             return "date", Term(f"({argument} - DATE '1970-01-01')::float8", self)
         if isinstance(column, NumberColumn):
             return "double precision", Term(argument, self)
-        return "text", Term(f"btrim({argument}, {quoted(SPACES)})", self, is_text=True)
+        return "text", Term(f"btrim({argument}, {sql_text(SPACES)})", self, is_text=True)
 
     def missing(self, cell: Term) -> Term:
         nothing = "''" if cell.is_text else "'NaN'"
         return Term(f"{cell.text} IS NULL OR {cell.text} = {nothing}", self)
 
     def equals(self, cell: Term, level: str) -> Term:
-        return Term(f"({cell.text} = {quoted(level)})::int", self)
+        return Term(f"({cell.text} = {sql_text(level)})::int", self)
 
     def where(self, condition: Term, yes: Any, no: Any) -> Term:
         return Term(f"CASE WHEN {condition.text} THEN {_sql(yes)} ELSE {_sql(no)} END", self)
@@ -472,12 +472,12 @@ def _sql(value: Any) -> str:
     return value.text if isinstance(value, Term) else f"'{float(value)!r}'::float8"
 
 
-def quoted(value: str, quote: str = "'") -> str:
+def sql_text(value: str, quote: str = "'") -> str:
     """A text (or, between ", a name) for PostgreSQL: escapes, so that nothing in it can end it.
 
     Examples
     --------
-    >>> print(quoted("it's"))
+    >>> print(sql_text("it's"))
     U&'it\\+000027s'
     """
     safe = (c if c.isascii() and c.isalnum() else f"\\+{ord(c):06x}" for c in value)

@@ -33,7 +33,7 @@ from pairveil.errors import InputError
 def category_cells(cells: Any) -> Any:
     """Cells as texts, as `cell_text` writes them."""
     pa, pc = arrow()
-    kinds = (is_text, pa.types.is_integer, pa.types.is_boolean)
+    kinds = (is_text_type, pa.types.is_integer, pa.types.is_boolean)
     if any(is_kind(cells.type) for is_kind in kinds):
         return pc.utf8_trim_whitespace(cells.cast(pa.large_string()))
     return pa.array(map(cell_text, cells), pa.large_string())
@@ -64,7 +64,7 @@ def _is_some(text: Any) -> NDArray[np.bool_]:
     return ~np.asarray(gap.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def is_text(kind: Any) -> bool:
+def is_text_type(kind: Any) -> bool:
     """Whether a type of Arrow is text."""
     pa, _ = arrow()
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

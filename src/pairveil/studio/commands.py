@@ -28,7 +28,7 @@ from pairveil.jobs.link import LinkJob
 from pairveil.jobs.pairs import KappaJob
 from pairveil.jobs.plan import PlanJob, SchemaJob
 from pairveil.privacy.verdict import small_delta
-from pairveil.studio.project import Project, Settings
+from pairveil.studio.project import Decisions, Project
 
 PROGRAM = (sys.executable, "-P", "-m", "pairveil")
 """Safe path: a module that lies in the working directory is not run."""
@@ -47,7 +47,7 @@ def training(project: Project) -> dict[str, Any]:
     return {**people, "pairs": str(_table(project, "pairs")), **pair_columns(said)}
 
 
-def pair_columns(said: Settings) -> dict[str, Any]:
+def pair_columns(said: Decisions) -> dict[str, Any]:
     """How to read the pairs."""
     columns = {name: getattr(said, name) for name in ("left", "right", "label")}
     return {**columns, "zero_means": said.zero_means or None}
@@ -78,10 +78,10 @@ def plan_job(project: Project) -> PlanJob:
     listed = None if project.by_classes else project.problems
     ledger = project.ledger if project.ledger.exists() else None
     how = training(project) | {"problems": listed, "ledger": ledger}
-    return PlanJob(**how, epsilon=list(EPSILONS), delta=delta_of(project))
+    return PlanJob(**how, epsilon=list(EPSILONS), delta=usual_delta(project))
 
 
-def delta_of(project: Project) -> float:
+def usual_delta(project: Project) -> float:
     """Delta of the settings, or one that is small enough for as many pairs as there are."""
     n_pairs = 1 if project.by_classes else (project.answer("kappa.json") or {}).get("n_pairs", 1)
     delta = project.settings.delta
@@ -99,7 +99,11 @@ def public_test(project: Project) -> dict[str, Any]:
 def fit_job(project: Project, *, dry_run: bool) -> FitJob | LinkJob:
     """The fit itself, or its rehearsal."""
     said = project.settings
-    how: dict[str, Any] = {"epsilon": said.epsilon, "delta": delta_of(project), "unit": said.unit}
+    how: dict[str, Any] = {
+        "epsilon": said.epsilon,
+        "delta": usual_delta(project),
+        "unit": said.unit,
+    }
     how |= {"out": project.release, "ledger": project.ledger, "report": True}
     cover = {name: getattr(said, name) for name in ("title", "institution", "purpose", "recipient")}
     how |= {"dry_run": True} if dry_run else {"checkpoint": project.checkpoint} | cover

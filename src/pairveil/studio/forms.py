@@ -20,7 +20,7 @@ from pairveil.printable import printable
 from pairveil.schema.columns import ClassColumn
 from pairveil.schema.schema import Schema, to_toml
 from pairveil.studio.commands import EPSILONS
-from pairveil.studio.project import Project, Settings, bounded
+from pairveil.studio.project import Decisions, Project, bounded
 
 MOST_BYTES = 1 << 20
 TYPES = ("number", "category", "date", "class", "id", "skip")
@@ -40,7 +40,7 @@ async def read_form(request: Request) -> dict[str, str]:
     return dict(pairs)
 
 
-def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
+def with_columns(settings: Decisions, form: Mapping[str, str]) -> Decisions:
     """Settings with the names of columns that a form gives."""
     named: dict[str, Any] = {
         name: text(form, name)
@@ -56,7 +56,7 @@ def with_columns(settings: Settings, form: Mapping[str, str]) -> Settings:
     return decided
 
 
-def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
+def with_choice(settings: Decisions, form: Mapping[str, str]) -> Decisions:
     """Settings with the plan that a form chooses."""
     try:
         epsilon = float(form.get("epsilon", ""))
@@ -71,7 +71,7 @@ def with_choice(settings: Settings, form: Mapping[str, str]) -> Settings:
     return replace(settings, epsilon=epsilon, unit=unit, select=select, **cover)
 
 
-def with_levels(settings: Settings, form: Mapping[str, str], n_comparisons: int) -> Settings:
+def with_levels(settings: Decisions, form: Mapping[str, str], n_comparisons: int) -> Decisions:
     """Settings with what is public about the levels of each comparison, and the prior."""
     sizes, prior = [text(form, f"levels-{at}") for at in range(n_comparisons)], text(form, "prior")
     if not all(one.isascii() and one.isdecimal() and int(one) > 1 for one in sizes):

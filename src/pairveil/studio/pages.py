@@ -23,9 +23,9 @@ from pairveil.privacy.verdict import Releases
 from pairveil.report.data import MetricShape, ReportData, WeightRow
 from pairveil.report.page import first_screen
 from pairveil.schema.schema import SKEWED, read_schema
-from pairveil.studio.commands import EPSILONS, delta_of
+from pairveil.studio.commands import EPSILONS, usual_delta
 from pairveil.studio.forms import TYPES, check_classes, fields_of
-from pairveil.studio.project import TABLES, Project, Settings
+from pairveil.studio.project import TABLES, Decisions, Project
 
 STEPS = (
     ("files", "Files"),
@@ -164,7 +164,7 @@ FIELDS = {
 
 
 def likely_columns(
-    which: str, names: Sequence[str], settings: Settings, label: str | None = None
+    which: str, names: Sequence[str], settings: Decisions, label: str | None = None
 ) -> dict[str, str]:
     """What each field of a table probably is, by the names and order of its columns; none where in doubt.
 
@@ -172,13 +172,13 @@ def likely_columns(
 
     Examples
     --------
-    >>> likely_columns("pairs", ["a", "b", "verdict"], Settings())
+    >>> likely_columns("pairs", ["a", "b", "verdict"], Decisions())
     {'left': 'a', 'right': 'b', 'label': 'verdict'}
-    >>> likely_columns("people", ["patient", "age"], Settings())
+    >>> likely_columns("people", ["patient", "age"], Decisions())
     {'id': 'patient'}
-    >>> likely_columns("pairs", ["course", "a", "b", "judged_on"], Settings(), label="course")
+    >>> likely_columns("pairs", ["course", "a", "b", "judged_on"], Decisions(), label="course")
     {'left': 'a', 'right': 'b', 'label': 'course'}
-    >>> likely_columns("pairs", ["day", "patient_a", "patient_b", "verdict"], Settings())
+    >>> likely_columns("pairs", ["day", "patient_a", "patient_b", "verdict"], Decisions())
     {'left': 'patient_a', 'right': 'patient_b', 'label': 'verdict'}
     """
     if which == "public":  # the class that is learned from, where it has that name there too
@@ -229,14 +229,14 @@ def schema_page(project: Project, form: dict[str, str] | None = None) -> dict[st
     return shown | {"decimal": decimal}
 
 
-def comparisons(names: Sequence[str], said: Settings) -> list[str]:
+def comparisons(names: Sequence[str], said: Decisions) -> list[str]:
     """The comparisons of a table of levels, by its header.
 
     Examples
     --------
-    >>> comparisons(["left", "right", "name", "born"], Settings())
+    >>> comparisons(["left", "right", "name", "born"], Decisions())
     ['name', 'born']
-    >>> comparisons(["unique_id_l", "unique_id_r", "gamma_name", "tf_name"], Settings())
+    >>> comparisons(["unique_id_l", "unique_id_r", "gamma_name", "tf_name"], Decisions())
     ['name']
     """
     if splink := [one.removeprefix("gamma_") for one in names if one.startswith("gamma_")]:
@@ -265,7 +265,7 @@ def levels_page(project: Project, form: dict[str, str] | None = None) -> dict[st
         "epsilons": EPSILONS,
         "prior": form.get("prior", settings.prior),
         "budget": budget(project),
-        "delta": delta_of(project),
+        "delta": usual_delta(project),
         "units": [(unit, meanings[unit]) for unit in ("relationship", "person", "pair")],
         "n_pairs": kappa["n_pairs"],
     }
@@ -297,7 +297,7 @@ def plan_page(project: Project) -> dict[str, Any]:
         "epsilons": EPSILONS,
         "recommended": plan["recommended"],
         "budget": ledger,
-        "delta": delta_of(project),
+        "delta": usual_delta(project),
         "units": [(unit, meanings[unit], unit == shown) for unit in units],
         "graph": None if project.by_classes else _graph(rows, kappa, plan["recommended"]["select"]),
     }

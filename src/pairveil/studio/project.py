@@ -4,7 +4,7 @@
 ``people.*``, ``pairs.*``  the uploaded tables; removed when the run is over, with ``levels.*``, ``public.*``
 ``.part-*``               a table that is being received
 ``schema.toml``           public facts about the columns, as ``pairveil schema`` writes them
-``settings.json``         what was decided (a `Settings`)
+``settings.json``         what was decided (a `Decisions`)
 ``columns.json``, ``plan.json``, ``kappa.json``  what commands answered; made anew when a file changes
 ``problems.csv``          what is wrong with the tables, by row numbers: private, and goes with them
 ``fit.checkpoint``        of a fit in progress: the same command resumes it
@@ -39,7 +39,7 @@ _ANSWERS = ("columns.json", "plan.json", "kappa.json", "certificate.json", "prob
 
 
 @dataclass(frozen=True)
-class Settings:
+class Decisions:
     """What the user decided; everything in it is public."""
 
     learns_from: str = (
@@ -212,19 +212,19 @@ class Project:
     # ---- plain data ----------------------------------------------------------------------------------
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> Decisions:
         """What was decided so far; what cannot be read counts as undecided."""
         content = self.answer("settings.json") or {}
-        known = {field.name: field.type for field in fields(Settings)}
+        known = {field.name: field.type for field in fields(Decisions)}
         wanted: dict[str, Any] = {
             name: value
             for name, value in content.items()
             if name in known and isinstance(value, float if known[name] == "float" else str)
         }
-        return Settings(**wanted)
+        return Decisions(**wanted)
 
     @settings.setter
-    def settings(self, decided: Settings) -> None:
+    def settings(self, decided: Decisions) -> None:
         self.keep("settings.json", asdict(decided))
 
     def answer(self, name: str) -> dict[str, Any] | None:

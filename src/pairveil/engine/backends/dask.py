@@ -208,7 +208,7 @@ class OnCluster:
     def __init__(self, data: Records, client: Any, n_parts: int | None = None) -> None:
         wanted = n_parts or PARTS_PER_WORKER * max(1, n_workers(client))
         self.n_records, self.dtype = data.n_records, data.features.dtype
-        self.records: str = data.kind
+        self.kind: str = data.kind
         # Every tile is a power of two up to `_WHOLE_TILES`, or a part would not be cut as the whole is.
         share = -(-self.n_records // (wanted * _WHOLE_TILES)) * _WHOLE_TILES
         self._edges = [*range(0, self.n_records, share), self.n_records]
@@ -255,7 +255,7 @@ class OnCluster:
 
 def _recipe(data: Records, block: slice) -> tuple[type[Records], dict[str, Any]]:
     """What a worker needs to build a part: the kind of records, and their contents or where features are."""
-    path = _mapped_path(data.features) if not data.row.own_rows else None
+    path = _mapped_path(data.features) if not data.record_kind.own_rows else None
     contents = vars(data.part(block, own_people=path is None))
     if path is not None:
         contents = contents | {"features": (path, data.features.shape, data.features.dtype)}

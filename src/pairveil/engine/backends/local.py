@@ -38,8 +38,8 @@ class Backend(Protocol):
         ...
 
     @property
-    def records(self) -> str:
-        """What they are, as `Query.records` has it: a unit's cost depends on it."""
+    def kind(self) -> str:
+        """Of records, as `Query.records` names it: a unit's cost depends on it."""
         ...
 
     @property
@@ -64,7 +64,7 @@ class NoisyBackend:
     """A backend whose sums come with their noise, because nobody may see them without (several parties)."""
 
     n_records: int
-    records: str
+    kind: str
     dtype: Any = np.float64
 
     def noisy_sum(
@@ -105,7 +105,7 @@ class Local:
 
     def __init__(self, data: Any, *, compiled: bool = True) -> None:
         self._data, self._compiled = data, compiled
-        self.records: str = data.kind
+        self.kind: str = data.kind
         self.n_records, self.dtype = int(data.n_records), data.features.dtype
 
     def add_up(
@@ -144,12 +144,12 @@ class Local:
 
 
 class Chosen(NamedTuple):
-    """Which pairs a fit uses, and the group sizes of those given and of those used."""
+    """Which pairs a fit uses, and kappa of those given and of those used."""
 
     used: Any
     rows: NDArray[np.int64]
-    given: Kappa
-    taken: Kappa
+    given_kappa: Kappa
+    used_kappa: Kappa
 
 
 def select_used(records: Any, how: str, seed: Any) -> Chosen:

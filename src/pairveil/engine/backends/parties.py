@@ -388,7 +388,7 @@ class OneOfSeveral(NoisyBackend):
     def __init__(
         self, channel: Channel, own: Backend, masks: Masks, n_records: int, shares: int | None
     ) -> None:
-        self.n_records, self.records = n_records, own.records
+        self.n_records, self.kind = n_records, own.kind
         self._channel, self._own, self._masks, self._shares = channel, own, masks, shares
         self._round = 0
 

@@ -156,7 +156,7 @@ class DPPMetricLearner(LearnsFromClasses, PrivateMetricLearner):
             **vars(recipe),
             size=records.group_limit or records.used.size,
             n_groups=records.used.n_records,
-            n_pairs=records.counts[1],
+            n_pairs=records.n_used,
             n_classes=None if records.classes is None else len(records.classes),
         )
 

@@ -554,7 +554,7 @@ class GroupMean(Statistic):
         """As that of pairs."""
         return self.of.shape
 
-    def tile_sum(self, people: Any, labels: Labels, norm: Norm) -> FloatArray:  # type: ignore[override]
+    def tile_sum(self, people: Any, labels: Labels, norm: Norm) -> FloatArray:
         """Sum of the means."""
         if people.shape[1] > self.size:
             raise ValueError("`sensitivity` is that of smaller groups: GroupMean(..., size=m)")
