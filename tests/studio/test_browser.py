@@ -192,6 +192,7 @@ def test_from_two_raw_tables_to_a_verified_release(browser, tables, tmp_path: Pa
         browser.execute_script("document.getElementById('right').value = 'a'")
         _submit(browser, "button.main")
         assert _find(browser, "#problem").is_displayed()
+        assert "400 (Bad Request)" in browser.get_log("browser")[-1]["message"]
         browser.execute_script("document.getElementById('right').value = 'b'")
         _press(browser, "button.main")
         _wait_for(browser, "/schema")
