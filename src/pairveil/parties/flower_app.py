@@ -76,16 +76,15 @@ class _Tunnel:
 
     def carry(self, node: int) -> None:
         """Wait for a party at this SuperNode, then carry what both say."""
-        while True:
-            if time.monotonic() < self._until:
-                heard = self._ask(node, BEGINS, b"")
-                if heard[:1] == GOES_ON:
-                    self._open.add(node)
-                    self._complete |= len(self._open) >= self._parties
-                    try:
-                        self._connect(node, heard)
-                    finally:
-                        self._open.remove(node)
+        while time.monotonic() < self._until:
+            heard = self._ask(node, BEGINS, b"")
+            if heard[:1] == GOES_ON:
+                self._open.add(node)
+                self._complete |= len(self._open) >= self._parties
+                try:
+                    self._connect(node, heard)
+                finally:
+                    self._open.remove(node)
             time.sleep(_LATER)
 
     def _connect(self, node: int, heard: bytes) -> None:
