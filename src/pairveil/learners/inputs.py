@@ -495,7 +495,7 @@ def own_secret(learner: Any, pairs: Any, *, guessed: bool) -> bytes | None:
         return None
     # The table, and its index: pandas gives a table that it sorts in place a new one.
     here = (table, getattr(table, "index", table))
-    held = np.ascontiguousarray(table).view(np.uint8) if _is_plain_array(table) else b""
+    held: Any = np.ascontiguousarray(table).view(np.uint8) if _is_plain_array(table) else b""
     mark = hashlib.sha256(held).hexdigest()
     seen, before, secret = _OWN.get(learner, ((), "", b""))
     same = before == mark and all(one() is part for one, part in zip(seen, here, strict=True))
