@@ -684,8 +684,14 @@ ACCOUNTING = [
     ),
     Mutation(
         "ledger: row numbers of any table are the same people",
-        "if seen and all(one() is part for one, part in zip(seen, here, strict=True)):",
-        "if seen:",
+        "same = before == mark and all(one() is part for one, part in zip(seen, here, strict=True))",
+        "same = before == mark",
+        _in("test_private_thresholds"),
+    ),
+    Mutation(
+        "ledger: row numbers of an array that was shuffled in place are the same people",
+        "same = before == mark and all(",
+        "same = all(",
         _in("test_private_thresholds"),
     ),
     Mutation(

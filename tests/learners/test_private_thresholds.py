@@ -209,14 +209,20 @@ def _sorted_in_place(learner):
     return learner
 
 
+def _shuffled_in_place(learner):
+    learner.preprocessor[:] = learner.preprocessor[::-1].copy()
+    return learner
+
+
 @pytest.mark.parametrize(
-    "other", [clone, copy.copy, copy.deepcopy, _another_table, _sorted_in_place],
-    ids=["clone", "copy", "deepcopy", "another table", "sorted in place"],
-)  # fmt: skip
+    "other",
+    [clone, copy.copy, copy.deepcopy, _another_table, _sorted_in_place, _shuffled_in_place],
+    ids=["clone", "copy", "deepcopy", "another table", "sorted in place", "shuffled in place"],
+)
 def test_row_numbers_of_another_learner_or_table_are_other_people(other):
     """They may be: a relationship must then be charged by all pairs of a person."""
     ledger = PrivacyLedger(50.0, 1e-5)
-    table = pd.DataFrame(X) if other is _sorted_in_place else X
+    table = pd.DataFrame(X) if other is _sorted_in_place else X.copy()
     learner = fitted(accountant=ledger, preprocessor=table, select="all")
     moved = other(learner)
     if moved is not learner:

@@ -15,6 +15,7 @@ that the metric takes what the schema makes (numbers in [0, 1]) or, with bounds,
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -472,7 +473,7 @@ def row_numbers(pairs: Any, table: Any, called: str = "preprocessor") -> Any:
 OWN_ROWS = "rows "
 """How the names begin that one learner gives to pairs of its own row numbers."""
 
-_OWN: WeakKeyDictionary[Any, tuple[tuple[ref[Any], ...], bytes]] = WeakKeyDictionary()
+_OWN: WeakKeyDictionary[Any, tuple[tuple[ref[Any], ...], str, bytes]] = WeakKeyDictionary()
 """Learner -> the table whose rows it counts, and a secret. Outside the learner: no copy or pickle of it has
 them, and the table lives no longer than with whoever else holds it."""
 
@@ -488,22 +489,29 @@ def own_secret(learner: Any, pairs: Any, *, guessed: bool) -> bytes | None:
     be charged for one of them. But row 3 of *one table object* is one person as long as the object is. So
     pairs of row numbers are named with a secret of this learner and this table: equal names mean the same
     learner, the same object and the same row numbers, and a copy, a clone, another process or another table
-    makes other names, which are added up as different pairs are. Who writes other people into the rows of an
-    array between two fits renames them, as who gives old ids to others does.
+    makes other names, which are added up as different pairs are. So does an array that was written to, as by
+    a shuffle in place.
     """
     table = pairs.features if isinstance(pairs, PairSet) else learner.preprocessor
     if guessed or table is None or callable(table):
         return None
     # The table, and its index: pandas gives a table that it sorts in place a new one.
     here = (table, getattr(table, "index", table))
-    seen, secret = _OWN.get(learner, ((), b""))
-    if seen and all(one() is part for one, part in zip(seen, here, strict=True)):
+    held: Any = np.ascontiguousarray(table).view(np.uint8) if _is_plain_array(table) else b""
+    mark = hashlib.sha256(held).hexdigest()
+    seen, before, secret = _OWN.get(learner, ((), "", b""))
+    same = before == mark and all(one() is part for one, part in zip(seen, here, strict=True))
+    if seen and same:
         return secret
     try:
-        _OWN[learner] = tuple(map(ref, here)), secrets.token_bytes(32)
+        _OWN[learner] = tuple(map(ref, here)), mark, secrets.token_bytes(32)
     except TypeError:  # a list: nothing tells whether it is the same one
         return None
-    return _OWN[learner][1]
+    return _OWN[learner][-1]
+
+
+def _is_plain_array(table: Any) -> bool:
+    return isinstance(table, np.ndarray) and not table.dtype.hasobject
 
 
 def name_of_pairs(used: Any, secret: bytes | None) -> str | None:
