@@ -88,6 +88,11 @@ def test_the_same_command_is_charged_once_though_it_may_overwrite(
     made = [run(*words, "--json", cwd=tmp_path).json["certificate"] for _ in range(2)]
     assert made[0] == made[1]
     assert len(json.loads((tmp_path / "b.json").read_text())["entries"]) == 1
+    # It is of what was said of the files too, and what they hold may be other: that is said under -q.
+    other = run(*words, "--zero-means", "similar", cwd=tmp_path)
+    assert other.code == 2
+    assert "is of another fit" in other.err
+    assert "going on from kept" in run(*words, "-q", cwd=tmp_path).err
     (tmp_path / "kept").unlink()
     assert "epsilon 1 is spent again" in run(*words, cwd=tmp_path).out
     assert len(json.loads((tmp_path / "b.json").read_text())["entries"]) == 2

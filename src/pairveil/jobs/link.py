@@ -16,7 +16,6 @@ from pairveil.jobs.job import FILES, PRIVACY, RELEASE, Job, Telling, argument, o
 from pairveil.jobs.options import CoverOptions, PageOptions, PairOptions, selection, write_page
 from pairveil.jobs.spending import (
     Spending,
-    about,
     learn,
     promised,
     spends,
@@ -50,13 +49,12 @@ class RecordsOptions:
 class HalfOption:
     """Which half of the pairs counts, so that a model and its threshold share one set of pairs."""
 
-    heading: ClassVar[str | None] = PRIVACY
+    heading: ClassVar[str | None] = FILES
 
     half: Literal["first", "second"] | None = option(
         None,
         "Count this half of the pairs alone, drawn by their ids: a model from the first, its threshold from "
         "the second. A ledger knows both as the same pairs, which cost less than two sets.",
-        panel=PRIVACY,
     )
 
     def halved(self, pairs: Any, labels: Any) -> Any:
@@ -154,7 +152,7 @@ class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, J
             warn_of_frequencies(settings)
         labels = self.halved(given.pairs, given.labels)
         prepared = model.prepare(given.levels, labels, given.pairs, given.n_levels, null=True)
-        prepared = about(prepared, given.names, settings)
+        prepared = self.about(prepared, given.names, settings)
         planned = promised(prepared)
         used = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used."
         tell.say(spends(planned), used if self.half is None else f"{used} Half of them count.")

@@ -24,7 +24,6 @@ from pairveil.jobs.options import (
 from pairveil.jobs.reading import read_people_of, read_placed
 from pairveil.jobs.spending import (
     Spending,
-    about,
     judge,
     keep_budget,
     promised,
@@ -118,7 +117,7 @@ class ThresholdJob(
             select=self.select, n_cells=scored.n_cells, entity_records=self.entity_records, null=True,
             **scored.together, **self.parameters,
         )  # fmt: skip
-        planned = planned._replace(prepared=about(planned.prepared, scored.sha256))
+        planned = planned._replace(prepared=self.about(planned.prepared, scored.sha256))
         promised(planned.prepared)
         planned.check_pairs(self.fmr, 1.0 if self.half is None else 0.5)
         self.rehearse(planned.prepared, tell)
@@ -414,7 +413,7 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
             norm_of(metric.certificate), unit=self.unit, **self.parameters, **placed.together,
         )  # fmt: skip
         sha256 = None if metric.certificate is None else metric.certificate.metric_sha256
-        planned = planned._replace(prepared=about(planned.prepared, sha256))
+        planned = planned._replace(prepared=self.about(planned.prepared, sha256))
         promised(planned.prepared)
         self.rehearse(planned.prepared, tell)
         if self.out is not None:
