@@ -22,7 +22,6 @@ from pairveil.jobs.spending import (
     tell_epsilons,
     tell_released,
 )
-from pairveil.records.tables import as_ids, pair_ids
 
 if TYPE_CHECKING:
     from pairveil.linkage.levels import LabelledLevels
@@ -61,6 +60,8 @@ class HalfOption:
         """Labels, null in the other half: its pairs stay in the graph, which is the same for both halves."""
         if self.half is None:
             return labels
+        from pairveil.records.tables import as_ids, pair_ids
+
         ids = pair_ids(*(as_ids(pairs[:, side]) for side in (0, 1))).tolist()
         bits = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest()[0] & 1 for one in ids]
         return np.where(np.array(bits) == (self.half == "second"), labels, 0)
