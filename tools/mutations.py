@@ -1221,9 +1221,33 @@ CELLS = [
     ),
     Mutation(
         "cells: one cell of bytes makes no label of all",
-        "words = [cell_text(one) for one in encoded.dictionary]",
-        "words = encoded.dictionary.cast(pa.large_string()).to_pylist()",
+        "words = [self._code(cell_text(one)) for one in encoded.dictionary]",
+        "words = list(map(self._code, encoded.dictionary.cast(pa.large_string()).to_pylist()))",
         _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: one cell that is not UTF-8 makes no labels of all",
+        "            encoded = values.dictionary_encode()\n",
+        "            values.validate(full=True)\n            encoded = values.dictionary_encode()\n",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: one cell that is not UTF-8 stops a column",
+        "check_utf8=False,",
+        "",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: one cell decides whether two columns of one name are refused",
+        "if not any(_NUMBER.fullmatch(name) for name in names):",
+        "if not headless:",
+        _in("test_one_cell"),
+    ),
+    Mutation(
+        "cells: a label ends the line that it is in",
+        'in enumerate(read_text(path).split("\\n"), start=1):',
+        "in enumerate(read_text(path).splitlines(), start=1):",
+        _in("test_layouts"),
     ),
     Mutation(
         "cells: a list in the place of a class stops the run",

@@ -532,3 +532,12 @@ def test_flower_carries_the_same_fit_over_tls_and_ends_one_that_a_party_leaves(
     for who in ("coordinator", 0, 2):
         assert "went away" in str(results[who])
     wait_for(log, "Finished task", 2)
+
+
+def test_a_file_that_is_no_socket_is_not_removed(tmp_path):
+    table = tmp_path / "people.csv"
+    table.write_text("id,age\n")
+    invitation = Invitation("127.0.0.1", 1, bytes(32), bytes(16))
+    with pytest.raises(InputError, match="no socket can be made there"):
+        flower.through(table)(invitation, None, 1.0)
+    assert table.read_text() == "id,age\n"

@@ -182,7 +182,9 @@ def test_voxceleb(layout, tmp_path):
 @pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
 @pytest.mark.parametrize("layout", ["auto", "links", "voxceleb"])
 @pytest.mark.parametrize("at", [0, 4])
-@pytest.mark.parametrize("said", ["?", "", "7", "not sure", "not, sure"])
+@pytest.mark.parametrize(
+    "said", ["?", "", "7", "not sure", "not, sure", "?\u2028", "\x85no", "?\f"]
+)
 @pytest.mark.parametrize(
     "line", ["{0} x/a{1} x/b{1}", "{0} a{1} b{1}", "a{1} b{1} {0}", "{1} 1 {0}"]
 )

@@ -10,6 +10,7 @@ import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pairveil import DPPMetricLearner, InputError, PairSet, read_features, read_pairs, read_schema
@@ -415,3 +416,38 @@ def test_one_complex_number_changes_no_other(tmp_path) -> None:
     """pandas makes complex numbers of a whole column."""
     whole, other = (read_cells([1, 2.5, last], NUMBERS, tmp_path) for last in (3, 1j))
     assert np.array_equal(whole[:-1], other[:-1])
+
+
+@pytest.mark.filterwarnings("ignore::pairveil.errors.PrivateNote")
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
+@pytest.mark.parametrize("cell", [b"\xff", b"K\xf6ln", b"'=\xff"])
+def test_a_cell_that_is_not_utf_8_stops_nothing_and_changes_no_other(kind, cell, tmp_path) -> None:
+    ids, others = [b"a", b"b", b"c", b"d"], [b"e", b"f", b"g", b"h"]
+    cells = [b"1", b"0", b"1", cell]
+    text = pa.array(cells).view(pa.string())
+    columns = {"id": ids, "left": ids, "right": others, "label": text, "sick": text}
+    if kind == "csv":
+        rows = [*zip(ids, ids, others, cells, cells, strict=True)]
+        lines = [b",".join(row) for row in [[name.encode() for name in columns], *rows]]
+        (tmp_path / "t.csv").write_bytes(b"\n".join(lines))
+        found = tmp_path / "t.csv"
+    else:
+        found = pa.table({name: pa.array(one).cast(pa.string()) for name, one in columns.items()})
+    if kind == "parquet":
+        pq.write_table(found, tmp_path / "t.parquet")
+        found = tmp_path / "t.parquet"
+    assert read_pairs(found, zero_means="dissimilar").labels.tolist() == [1, -1, 1, 0]
+    levels = read_levels(found, "left", "right", ["id", "label"], lambda _: [2]).values
+    plain = read_features(found, columns=["sick"]).values
+    for numbers in (plain, levels):
+        assert np.array_equal(numbers.ravel(), [1, 0, 1, np.nan], equal_nan=True)
+    (tmp_path / "s.toml").write_text(f"version = 1\n[columns.sick]\n{NUMBERS}")
+    raw = read_features(found, schema=read_schema(tmp_path / "s.toml")).values
+    assert raw.ravel().tolist() == [0.01, 0, 0.01, 0.5]
+
+
+@pytest.mark.parametrize("cell", ["7", "note", "id"])
+def test_no_cell_decides_whether_two_columns_of_one_name_are_refused(cell, tmp_path) -> None:
+    (tmp_path / "t.csv").write_text(f"id,sick,note,note\na,1,2,3\nb,2,{cell},3\n")
+    with pytest.raises(InputError, match="two columns have the same name"):
+        read_features(tmp_path / "t.csv", columns=["sick"])

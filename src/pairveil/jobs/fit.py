@@ -44,7 +44,6 @@ from pairveil.jobs.reading import (
 from pairveil.jobs.spending import (
     Spending,
     learn,
-    named_by,
     promised,
     spends,
     tell_epsilons,
@@ -361,7 +360,7 @@ class FitJob(TrainingOptions, ScalingOptions, Spending, CoordinatorOptions, Page
             prepared = with_score(model, prepared, epsilon=self.score)
         if self.checkpoint is not None:
             by = _read_by(training, self.bounds)
-            prepared = named_by(prepared, *by, *([prepared.about] if self.score else []))
+            prepared = self.about(prepared, *by, *([prepared.about] if self.score else []))
             model.certify(prepared, checkpoint=self.checkpoint)
         if self.audit:
             from pairveil.audit.targets import released_plan

@@ -17,7 +17,6 @@ from pairveil.jobs.options import CoverOptions, PageOptions, PairOptions, select
 from pairveil.jobs.spending import (
     Spending,
     learn,
-    named_by,
     promised,
     spends,
     tell_epsilons,
@@ -49,13 +48,12 @@ class RecordsOptions:
 class HalfOption:
     """Which half of the pairs counts, so that a model and its threshold share one set of pairs."""
 
-    heading: ClassVar[str | None] = PRIVACY
+    heading: ClassVar[str | None] = FILES
 
     half: Literal["first", "second"] | None = option(
         None,
         "Count this half of the pairs alone, drawn by their ids: a model from the first, its threshold from "
         "the second. A ledger knows both as the same pairs, which cost less than two sets.",
-        panel=PRIVACY,
     )
 
     def halved(self, pairs: Any, labels: Any) -> Any:
@@ -155,7 +153,7 @@ class LinkJob(RecordsOptions, HalfOption, PairOptions, CoverOptions, Spending, J
             warn_of_frequencies(settings)
         labels = self.halved(given.pairs, given.labels)
         prepared = model.prepare(given.levels, labels, given.pairs, given.n_levels, null=True)
-        prepared = named_by(prepared, given.names, settings)
+        prepared = self.about(prepared, given.names, settings)
         planned = promised(prepared)
         used = f"{planned.n_pairs_used:,} of {planned.n_pairs_given:,} pairs used."
         tell.say(spends(planned), used if self.half is None else f"{used} Half of them count.")

@@ -26,7 +26,6 @@ from pairveil.jobs.spending import (
     Spending,
     judge,
     keep_budget,
-    named_by,
     promised,
     tell_epsilons,
     tell_released,
@@ -118,7 +117,7 @@ class ThresholdJob(
             select=self.select, n_cells=scored.n_cells, entity_records=self.entity_records, null=True,
             **scored.together, **self.parameters,
         )  # fmt: skip
-        planned = planned._replace(prepared=named_by(planned.prepared, scored.sha256))
+        planned = planned._replace(prepared=self.about(planned.prepared, scored.sha256))
         promised(planned.prepared)
         planned.check_pairs(self.fmr, 1.0 if self.half is None else 0.5)
         self.rehearse(planned.prepared, tell)
@@ -418,7 +417,7 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
             **placed.together,
         )  # fmt: skip
         sha256 = None if metric.certificate is None else metric.certificate.metric_sha256
-        planned = planned._replace(prepared=named_by(planned.prepared, sha256))
+        planned = planned._replace(prepared=self.about(planned.prepared, sha256))
         promised(planned.prepared)
         planned.check_width()
         self.rehearse(planned.prepared, tell)

@@ -3,7 +3,7 @@
 Every job that charges a ledger goes through the same steps, so that a kill at any moment costs nothing but
 time and the same command simply goes on:
 
-0. `named_by` says by what public things the files were read;
+0. `Spending.about` says by what public things the files were read;
 1. `Spending.rehearse`: what the ledger will say is said, and refused, before anything is written;
 2. `Spending.charged`: the checkpoint is held until the job ends, a draft of the output is reserved (allowing
    for a result that a killed run has written, `is_begun`), then the ledger is opened;
@@ -23,9 +23,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pairveil.errors import DataWarning, InputError, warn
+from pairveil.errors import GuaranteeWarning, InputError, warn
 from pairveil.foreign import plain
-from pairveil.jobs.job import OUTPUT, PRIVACY, Telling, option
+from pairveil.jobs.job import (
+    FILES,
+    OUTPUT,
+    PRIVACY,
+    Telling,
+    about_of,
+    heading,
+    hints_of,
+    is_path,
+    option,
+    options,
+)
 from pairveil.privacy.units import round_up, times_in_100
 from pairveil.privacy.verdict import Verdict, releases_of, verdict
 
@@ -87,6 +98,17 @@ class Spending:
     def replaces(self) -> bool:
         """Whether an output that is there may be replaced."""
         return self.overwrite or self.is_begun
+
+    def about(self, prepared: Any, *public: Any) -> Any:
+        """A prepared fit whose checkpoint is of these public things too: a schema, a metric, settings.
+
+        And of what was said of the files; not of their names, under which they may have moved.
+        """
+        kind = type(self)
+        said = [one for one in options(kind) if heading(kind, one) == FILES]  # type: ignore[arg-type]
+        said = [one for one in said if not is_path(hints_of(kind)[one.name])]
+        read = {one.name: getattr(self, one.name) for one in said if not about_of(one).metavar}
+        return replace(prepared, about=json.dumps([public, read], sort_keys=True))
 
     def check_spending(self) -> None:
         """Refuse options that do not go together, before any file is read."""
@@ -214,11 +236,6 @@ def spends(planned: Any) -> str:
     )
 
 
-def named_by(prepared: Any, *public: Any) -> Any:
-    """A prepared fit whose checkpoint is of these public things too: a schema, a metric, settings."""
-    return replace(prepared, about=json.dumps(public, sort_keys=True))
-
-
 def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Any:
     """The right to a checkpoint that has room for all sums of a planned fit; None where there is none."""
     from pairveil.engine.checkpoint import CheckpointLock
@@ -233,7 +250,7 @@ def hold_checkpoint(checkpoint: Path | None, planned: Any) -> Any:
             warn(
                 f"going on from {checkpoint}, whose answers are of the features, labels and scores as they "
                 "were then. If they were changed since, remove it, which spends anew",
-                DataWarning,
+                GuaranteeWarning,
             )
         check_file(held.path, checkpoint_bytes(planned.plan))
     except BaseException:

@@ -200,9 +200,7 @@ def _listening(place: Path) -> socket.socket:
         with socket.socket(socket.AF_UNIX) as other:
             other.connect(str(place))
         raise InputError(f"--flower {place}: another party waits there")
-    except (
-        ConnectionRefusedError
-    ):  # one that was killed left it; a file of another kind refuses too
+    except ConnectionRefusedError:  # one that was killed left it; any other file refuses so too
         if place.is_socket():
             place.unlink()
     except OSError:

@@ -410,6 +410,7 @@ def _open_csv(path: Path, usual: str) -> TableSource:
                     column_types={written[name]: pa.string() for name in wanted},
                     include_columns=[written[name] for name in wanted],
                     strings_can_be_null=False,  # somebody's id may be NA
+                    check_utf8=False,  # whoever reads a column looks: of ids all, of others cell by cell
                 ),
             )
             for batch in reader:
@@ -462,7 +463,7 @@ def _csv_header(path: Path, usual: str) -> tuple[tuple[str, ...], str, bool]:
     headless = any(
         _NUMBER.fullmatch(name) or name.strip().encode() in cells for name in names if name
     )
-    if not headless:
+    if not any(_NUMBER.fullmatch(name) for name in names):  # cells have no say in what is refused
         _refuse_twins([from_cell(name) for name in names if name], path.name)
     return names, delimiter, headless
 

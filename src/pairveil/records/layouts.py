@@ -200,7 +200,8 @@ _LINKS = {
 
 def _lines(path: Path) -> Iterable[tuple[int, str]]:
     """Lines with their numbers from 1; blank ones and # comments are left out."""
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    # A label may hold whatever else Unicode, or `str.splitlines`, takes for the end of a line.
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip() and not line.startswith("#"):
             yield number, line.strip()
 

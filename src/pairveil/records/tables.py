@@ -299,18 +299,17 @@ class LabelColumn:
     def add(self, values: pa.Array, first_row: int = 0) -> None:  # noqa: ARG002
         """Add one batch: integers, floats, booleans or text."""
         try:
-            values.validate(
-                full=True
-            )  # a damaged file's dictionary may lack the entries that rows have
             encoded = values.dictionary_encode()
-            words = [cell_text(one) for one in encoded.dictionary]
-        except (pa.ArrowException, UnicodeDecodeError):  # lists, bytes: no label of ours
+        except pa.ArrowException:  # lists: no label of ours
             self._codes.append(np.full(len(values), _UNKNOWN, dtype=np.int8))
             return
-        # One entry more, for missing labels.
-        codes = np.array([*(self._code(word) for word in words), _UNKNOWN], dtype=np.int8)
-        indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(words))
-        self._codes.append(codes[as_numpy(indices)])
+        # One entry more, for missing labels, and those that a damaged file's dictionary lacks.
+        words = [self._code(cell_text(one)) for one in encoded.dictionary]
+        codes = np.array([*words, _UNKNOWN], dtype=np.int8)
+        places = as_numpy(pc.fill_null(encoded.indices.cast(pa.int64()), -1))
+        self._codes.append(
+            codes[np.where((places < 0) | (places > len(words)), len(words), places)]
+        )
 
     @property
     def codes(self) -> np.ndarray:

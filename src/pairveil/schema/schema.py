@@ -17,11 +17,11 @@ import numpy as np
 
 from pairveil._lazy import need
 from pairveil.array_types import FloatArray
-from pairveil.column_names import arrow, arrow_cells, columns_of
+from pairveil.column_names import arrow, arrow_cells, cell_text, columns_of
 from pairveil.errors import InputError, PrivateNote, warn
 from pairveil.foreign import parse_toml, read_regular
 from pairveil.printable import shortened
-from pairveil.schema.columns import Column, Counts, NumberColumn, column_of
+from pairveil.schema.columns import Column, Counts, NumberColumn, column_of, is_text_type
 
 VERSION = 1
 DECIMALS = (".", ",")
@@ -289,10 +289,13 @@ def plain_cells(cells: Any, name: str) -> Any:
         cells = cells.dictionary_decode()
     if pa.types.is_string_view(cells.type) or pa.types.is_null(cells.type):
         cells = cells.cast(pa.large_string())
+    if not is_text_type(cells.type):
+        return cells
     try:
         cells.validate(full=True)
     except pa.ArrowException:
-        raise InputError(f"column '{name}' holds text that is not UTF-8") from None
+        warn(f"column '{name}' holds cells that are not UTF-8: save the table as such", PrivateNote)
+        return pa.array(map(cell_text, cells.cast(pa.large_binary())), pa.large_string())
     return cells
 
 
