@@ -69,7 +69,7 @@ def write_pairs(layout, folder, ends, labels):
     elif layout == "links.json":
         path.write_text(json.dumps({"must_link": both[1], "cannot_link": both[-1]}))
     elif layout == "links":
-        lines = [f"must-link {a} {b}" for a, b in both[1]] + [f"{a} {b} CL" for a, b in both[-1]]
+        lines = [f"must-link {a} {b}" for a, b in both[1]] + [f"CL {a} {b}" for a, b in both[-1]]
         path.write_text("\n".join(lines))
     elif layout == "voxceleb":
         rows = zip(labels, ends, strict=True)

@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from pairveil.errors import InputError
+from pairveil.errors import InputError, PrivateNote
 from pairveil.records.tables import LabelColumn
 
 
@@ -109,11 +109,12 @@ def test_unknown_labels_are_null_and_where_most_are_named_by_row(bad):
         assert bad not in str(caught.value)
 
 
-def test_a_kind_of_label_in_unknown_words_is_refused():
-    """It would be null in every row, and what is learned would know the other kind alone."""
+def test_a_kind_of_label_in_unknown_words_is_told():
+    """It is null in every row, and what is learned knows the other kind alone."""
     assert parse_labels(["match", "no match", "No_Match"]).tolist() == [1, -1, -1]
-    with pytest.raises(InputError, match=r"labels of one kind alone.*rows 3, 4 have none"):
-        parse_labels(["match", "match", "unlinked", "unlinked", "match"])
+    with pytest.warns(PrivateNote, match=r"labels of one kind alone.*rows 3, 4 have none"):
+        found = parse_labels(["match", "match", "unlinked", "unlinked", "match"])
+    assert found.tolist() == [1, 1, 0, 0, 1]
     assert parse_labels(["same"] * 20 + ["?"]).tolist() == [1] * 20 + [0]  # a slip
 
 

@@ -10,7 +10,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -379,7 +379,8 @@ class PrivateSearch(WithoutData):
         with warnings.catch_warnings(action="ignore"):
             learner.fit(replace(candidate.prepared, noise=source))
             epsilon = candidate.score.counter.epsilon
-            scored = plan_score(learner, test, epsilon, learner.delta, self.random_state)
+            seed = cast("int | None", learner.random_state)  # as it was prepared
+            scored = plan_score(learner, test, epsilon, learner.delta, seed)
         if scored.prepared.plan != candidate.score.prepared.plan:
             raise RuntimeError("a score was not planned like this; nothing is released")
         with_noise = replace(scored.prepared, noise=source)

@@ -292,14 +292,7 @@ def _links(lines: list[str]) -> list[Pair | None]:
     """``must-link a b``, ``a b cannot-link``, ML and CL for them, ``a b 1``, ``a b -1``."""
     parts = [_SPACES.split(line) for line in lines]
     first = _most(_spelled(words[0]) in _LINKS for words in parts if len(words) > 2)
-    found = [_parted(words, first, _LINKS if first else _BEHIND) for words in parts]
-    others = [
-        _parted(words, not first, _LINKS) for words in parts
-    ]  # a line may have its word elsewhere
-    return [
-        other if one and other and not one[2] and other[2] else one
-        for one, other in zip(found, others, strict=True)
-    ]
+    return [_parted(words, first, _LINKS if first else _BEHIND) for words in parts]
 
 
 def _most(said: Iterable[bool]) -> bool:

@@ -321,8 +321,7 @@ class LabelColumn:
 
         Such a cell is private: its pair contributes nothing. It stops nothing either where ``zero_means``
         says how the column is spelled. Where nobody said it, a column that seems to be spelled otherwise is
-        refused: one of which most cells are no labels, or so many that they are no slips, beside labels of
-        one kind alone; or so many 0, false or no.
+        refused: one of which most cells are no labels, or of which so many are 0, false or no.
         """
         codes = self.codes
         numbers = np.arange(1, len(codes) + 1) if rows is None else rows
@@ -339,15 +338,17 @@ class LabelColumn:
     def _refuse_spelling(self, codes: np.ndarray, numbers: np.ndarray) -> None:
         unknown = np.flatnonzero(codes == _UNKNOWN)
         similar = np.count_nonzero((codes == _SIMILAR) | (codes == _ONE))
-        one_kind = similar in (0, codes.size - unknown.size)  # the unknown words may be the other
-        if unknown.size > (_SLIPS if one_kind else 0.5) * codes.size:
-            what = "no labels" if 2 * unknown.size > codes.size else "labels of one kind alone"
-            raise InputError(
-                f"{self._title} holds {what}: they must be +1/-1, similar/dissimilar, same/different, "
-                f"match/no match, must-link/cannot-link or yes/no; {name_rows(numbers[unknown])} "
-                f"{'has' if unknown.size == 1 else 'have'} none of these. "
-                "Name the column that does with label="
-            )
+        none = (
+            f"{name_rows(numbers[unknown])} {'has' if unknown.size == 1 else 'have'} none of these. Name the "
+            "column that does with label="
+        )
+        known = "+1/-1, similar/dissimilar, same/different, match/no match, must-link/cannot-link or yes/no"
+        if 2 * unknown.size > codes.size:
+            raise InputError(f"{self._title} holds no labels: they must be {known}; {none}")
+        if unknown.size > _SLIPS * codes.size and similar in (0, codes.size - unknown.size):
+            # The other kind is in words of its own, and would be missing: no single label decides more.
+            text = f"{self._title} holds labels of one kind alone, and others that are not {known}; {none}"
+            warn(text, PrivateNote)
         zeros = np.flatnonzero((codes == _ZERO) | (codes == _TRUE))
         clear = int(np.count_nonzero((codes == _MINUS_ONE) | (np.abs(codes) == 1)))
         if zeros.size > max(clear, _SLIPS * codes.size):

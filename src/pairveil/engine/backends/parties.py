@@ -335,7 +335,7 @@ class Gathering(NoisyBackend):
     noise.
     """
 
-    records = PAIRS.name
+    kind = PAIRS.name
 
     def __init__(self, channels: Mapping[str, Channel], n_records: int, *, in_shares: bool) -> None:
         self.n_records = n_records
