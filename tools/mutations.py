@@ -1283,12 +1283,6 @@ VERDICT = [
         _in("test_verdict"),
     ),
     Mutation(
-        "certificate: by its exit code a seeded release may be used",
-        "        if not judged.usable:  # whoever asks",
-        "        if failures:  # whoever asks",
-        _in("test_commands"),
-    ),
-    Mutation(
         "verdict: a seeded fit headlines its promise",
         'reasons += [UNFIT[why]["remedy"] for why in certificate.unfit()]',
         "reasons += []",

@@ -20,7 +20,7 @@ from sklearn.isotonic import IsotonicRegression
 from pairveil.array_types import FloatArray
 from pairveil.engine.engine import Engine
 from pairveil.engine.plan import Plan, PublicFacts, QuerySpec
-from pairveil.errors import InputError
+from pairveil.errors import DataWarning, InputError, warn
 from pairveil.learners.base import WITHOUT_ROWS, PrivateLearner
 from pairveil.learners.histogram import ScoreCounts, cells_of, decoder, edges_of
 from pairveil.learners.inputs import Resolved, as_labels, check_share, check_whole
@@ -206,12 +206,13 @@ class ScorePlan(NamedTuple):
         noisy = self.prepared.recipe.run(self.prepared.plan, Engine(data, SeededNoise(0)))
         return max(one.high - one.low for one in self.aucs(noisy).aucs)
 
-    def check_width(self) -> None:
-        """Refuse a score whose interval is likely to hold both a coin's 0.5 and a perfect 1."""
+    def say_width(self) -> None:
+        """Say so where the score's interval is likely to hold both a coin's 0.5 and a perfect 1."""
         if (width := self.expected_width()) >= 0.5:
-            raise InputError(
-                f"the score would be an interval about {width:.2f} wide, and a coin (0.5) is no further from "
-                "a perfect score (1): nothing was spent. A larger epsilon or more pairs narrow it"
+            warn(
+                f"the score will be an interval about {width:.2f} wide, and a coin (0.5) is no further from "
+                "a perfect score (1). A larger epsilon or more pairs narrow it",
+                DataWarning,
             )
 
 

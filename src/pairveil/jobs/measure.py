@@ -419,7 +419,7 @@ class EvaluateJob(TogetherOption, IdOption, PairOptions, Spending, Job):
         sha256 = None if metric.certificate is None else metric.certificate.metric_sha256
         planned = planned._replace(prepared=self.about(planned.prepared, sha256))
         promised(planned.prepared)
-        planned.check_width()
+        planned.say_width()
         self.rehearse(planned.prepared, tell)
         if self.out is not None:
             self.check_result(self.out)
