@@ -1196,6 +1196,12 @@ CELLS = [
         _in("test_one_cell"),
     ),
     Mutation(
+        "levels: two pairs share a row, whose ids read alike when they are joined",
+        "if any(BETWEEN in text for column in texts for text in column):",
+        "if False:",
+        _in("test_by_example"),
+    ),
+    Mutation(
         "cells: a label that cannot be read stops a list of links",
         "if 2 * len(null) > len(found):",
         "if null:",

@@ -234,18 +234,8 @@ def test_a_module_that_mixes_on_the_way_back_is_refused(module):
         Network(module, contrastive, (2,))
 
 
-class Unsteady(torch.autograd.Function):
+class Unsteady(OneLength):
     """On the way back a little of the whole batch, under a larger part that is drawn anew each time."""
-
-    generate_vmap_rule = False
-
-    @staticmethod
-    def forward(x):
-        return x.clone()
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
 
     @staticmethod
     def vmap(info, in_dims, x):

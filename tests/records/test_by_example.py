@@ -104,6 +104,10 @@ def test_values_of_pairs_are_found_whichever_side_is_left():
         InputError, match="1 row of the levels repeats a pair that another row has: row 2"
     ):
         sifted(read_levels(twice, "left", "right"), wanted)
+    # Joined, both pairs would read a, b, c; one row of levels would count for two.
+    odd = {"left": ["a\x1fb", "a"], "right": ["c", "b\x1fc"], "name": [1, 0]}
+    with pytest.raises(InputError, match=r"U\+001F"):
+        read_levels(odd, "left", "right")
 
 
 def test_text_for_people_and_spreadsheets(tmp_path):

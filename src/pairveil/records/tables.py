@@ -547,7 +547,7 @@ class PairTable:
 
 
 BETWEEN = "\x1f"
-"""Stands between the two ids of a pair in one text; no table has it in an id."""
+"""Stands between the two ids of a pair in one text; an id that holds it is refused."""
 
 
 def pair_ids(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -559,8 +559,10 @@ def pair_ids(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     >>> first == second
     True
     """
-    ends = zip(ids_as_text(left).tolist(), ids_as_text(right).tolist(), strict=True)
-    return np.array([BETWEEN.join(sorted(pair)) for pair in ends], dtype=object)
+    texts = [ids_as_text(one).tolist() for one in (left, right)]
+    if any(BETWEEN in text for column in texts for text in column):
+        raise InputError("an id holds the control character U+001F: two pairs could look like one")
+    return np.array([BETWEEN.join(sorted(pair)) for pair in zip(*texts, strict=True)], dtype=object)
 
 
 def repeated_rows(ids: np.ndarray) -> np.ndarray:
