@@ -388,7 +388,7 @@ class Party:
     name : str
         How the others call it.
     records : callable
-        From a learner to this party's records, clipped and selected: `own_material` of pairs.
+        From a learner to this party's records, clipped and selected: `own_records` of pairs.
     consent : Consent
     ledger : PrivacyLedger or None
         Charged before the first sum.
